@@ -1,0 +1,1 @@
+"""The adapter contract and the backends that ship with verbspec."""
