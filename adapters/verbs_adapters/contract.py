@@ -175,8 +175,8 @@ VERBS: dict[str, Verb] = {
             "invalidate_rkey": "nat",
         },
         "Take at most one entry. `n` is 0 (then no other output) or 1. `opcode` is one of SEND, RDMA_WRITE, "
-        "RDMA_READ, LOCAL_INV, REG_MR (also for FAST_REG_MR), RECV. `wc_flags`: WITH_INVALIDATE. On a failed entry only "
-        "wr_id, status, qp_num mean something; the rest may hold anything of its type.",
+        "RDMA_READ, LOCAL_INV, REG_MR (also for FAST_REG_MR), RECV. `wc_flags`: WITH_INVALIDATE. On a "
+        "failed entry only wr_id, status, qp_num mean something; the rest may hold anything of its type.",
     ),
     # -- queue pairs -------------------------------------------------------------------------------
     "create_qp": Verb(
