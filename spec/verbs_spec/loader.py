@@ -106,7 +106,7 @@ class _Draft:
 
     def add_rules(self, root: Node, stem: str) -> None:
         """Add a rules file, named `stem`.yaml."""
-        entry = Entry(root, f"the rules of {stem}", required="object summary", optional=_SECTIONS)
+        entry = Entry(root, f"the file {stem}.yaml", required="object summary", optional=_SECTIONS)
         found = entry.required("object", text)
         if found != stem:
             raise SpecError(
