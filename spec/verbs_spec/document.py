@@ -1,0 +1,256 @@
+"""What a specification consists of.
+
+Expressions, statements and types stay `Text`: verbs_reference parses and resolves them, and places its errors
+with `Text.at`. Everything is immutable and knows the object (the file) it was written for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from verbs_spec.errors import Where
+from verbs_spec.text import Text
+
+Level = Literal["must", "should", "may"]
+Status = Literal["draft", "reviewed", "disputed"]
+ProfileKind = Literal["api", "transport"]
+
+LEVELS: tuple[Level, ...] = ("must", "should", "may")
+STATUSES: tuple[Status, ...] = ("draft", "reviewed", "disputed")
+PROFILE_KINDS: tuple[ProfileKind, ...] = ("api", "transport")
+
+
+@dataclass(frozen=True)
+class FieldDecl:
+    """A field of an object or record."""
+
+    name: Text
+    type: Text
+    init: Text | None = None
+    doc: Text | None = None
+
+
+@dataclass(frozen=True)
+class Enum:
+    """A named list of enumerators."""
+
+    name: Text
+    values: tuple[Text, ...]
+    object: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """A kind of value, compared by content."""
+
+    name: Text
+    fields: Mapping[str, FieldDecl]
+    object: str
+
+
+@dataclass(frozen=True)
+class ObjectKind:
+    """A kind of thing with identity."""
+
+    name: Text
+    fields: Mapping[str, FieldDecl]
+    object: str
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter of a define."""
+
+    name: Text
+    type: Text
+
+
+@dataclass(frozen=True)
+class Define:
+    """A named expression, or named statements (a procedure)."""
+
+    name: Text
+    params: tuple[Param, ...]
+    body: Text
+    object: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the sources leave open. A stable choice is a constant of the backend."""
+
+    name: Text
+    options: tuple[Text, ...]
+    stable: bool
+    says: Text
+    sources: tuple[Text, ...]
+    object: str
+
+
+@dataclass(frozen=True)
+class Binder:
+    """`q in qp`: a name for each object of a kind."""
+
+    name: Text
+    kind: Text
+
+
+@dataclass(frozen=True)
+class Take:
+    """`w = q.sq`: a name for the head of a queue."""
+
+    name: Text
+    queue: Text
+
+
+@dataclass(frozen=True)
+class Delta:
+    """A profile's replacement of one field of one rule. The value None takes the field away."""
+
+    profile: Text
+    rule: Text
+    field: Text
+    value: Text | tuple[Text, ...] | None
+    says: Text
+    sources: tuple[Text, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What every rule has. `deltas` are those that a selected profile has applied to it."""
+
+    id: Text
+    says: Text
+    sources: tuple[Text, ...]
+    object: str
+    level: Level = "must"
+    status: Status = "draft"
+    profile: tuple[Text, ...] = ()
+    deltas: tuple[Delta, ...] = ()
+
+    @property
+    def where(self) -> Where:
+        return self.id.where
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallRule(Rule):
+    """A way in which a call succeeds (no `cause`) or fails."""
+
+    call: Text
+    when: Text | None = None
+    cause: Text | None = None
+    returns: tuple[Text, ...] = ()
+    prefer: tuple[Text, ...] = ()
+    outputs: Text | None = None
+    do: Text | None = None
+    undefined: Text | None = None
+    choice: Text | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepRule(Rule):
+    """One case of an internal step."""
+
+    family: Text
+    when: Text | None = None
+    do: Text | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """A verb. `shapes`: for each shape and parameter the expression of its values, the usual one first."""
+
+    name: Text
+    params: Mapping[str, Text]
+    outputs: Mapping[str, Text]
+    shapes: Mapping[str, Mapping[str, Text]]
+    profile: tuple[Text, ...]
+    rules: tuple[CallRule, ...]
+    object: str
+
+
+@dataclass(frozen=True)
+class StepFamily:
+    """Internal steps that share a binder; their `when`s partition the domain."""
+
+    name: Text
+    each: Binder
+    take: Take | None
+    let: Mapping[str, Text]
+    domain: Text | None
+    profile: tuple[Text, ...]
+    rules: tuple[StepRule, ...]
+    object: str
+
+
+@dataclass(frozen=True)
+class Ghost:
+    """Statements that run after rules, for proofs only."""
+
+    at: tuple[Text, ...]
+    do: Text
+    object: str
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """What always holds, for each object of the binder if there is one."""
+
+    id: Text
+    holds: Text
+    says: Text
+    each: Binder | None
+    object: str
+
+
+@dataclass(frozen=True)
+class Unspecified:
+    """What no source decides, and why."""
+
+    id: Text
+    says: Text
+    reason: Text
+    sources: tuple[Text, ...]
+    object: str
+
+
+@dataclass(frozen=True)
+class Profile:
+    """An API or a transport: what differs from the common base."""
+
+    name: Text
+    kind: ProfileKind
+    summary: Text
+    deltas: tuple[Delta, ...]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A whole specification, or what of it holds under the profiles in `selected` (api, transport)."""
+
+    summaries: Mapping[str, Text]  # of each file, by its object
+    enums: Mapping[str, Enum]
+    records: Mapping[str, Record]
+    objects: Mapping[str, ObjectKind]
+    defines: Mapping[str, Define]
+    choices: Mapping[str, Choice]
+    calls: Mapping[str, Call]
+    families: Mapping[str, StepFamily]
+    ghosts: tuple[Ghost, ...]
+    invariants: tuple[Invariant, ...]
+    unspecified: tuple[Unspecified, ...]
+    profiles: Mapping[str, Profile]
+    digest: str
+    selected: tuple[str, str] | None = None
+    rules: Mapping[str, CallRule | StepRule] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        rules: dict[str, CallRule | StepRule] = {}
+        for call in self.calls.values():
+            rules.update((rule.id, rule) for rule in call.rules)
+        for family in self.families.values():
+            rules.update((rule.id, rule) for rule in family.rules)
+        object.__setattr__(self, "rules", rules)

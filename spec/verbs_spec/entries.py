@@ -1,0 +1,310 @@
+"""Readers of entries: from the nodes of a file to the parts of a specification.
+
+What one entry may look like by itself is checked here; how entries must fit together, in verbs_spec.checks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TypedDict
+
+from verbs_spec import nodes
+from verbs_spec.document import (
+    LEVELS,
+    PROFILE_KINDS,
+    STATUSES,
+    Binder,
+    Call,
+    CallRule,
+    Choice,
+    Define,
+    Delta,
+    Enum,
+    FieldDecl,
+    Ghost,
+    Invariant,
+    Level,
+    Param,
+    Profile,
+    Status,
+    StepFamily,
+    StepRule,
+    Take,
+    Unspecified,
+)
+from verbs_spec.errors import SpecError
+from verbs_spec.nodes import Entry, expression, slug, text, texts
+from verbs_spec.text import Map, Node, Text
+
+_COMMON = "level status profile"
+_SIGNATURE = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
+_PARAM = re.compile(r"\s*([A-Za-z_]\w*)\s*:\s*(.*\S)\s*", re.DOTALL)
+
+
+def _one_of(node: Node, what: str, allowed: Sequence[str]) -> Text:
+    nodes.word(node, what, allowed)
+    return text(node, what)
+
+
+# How the value of a delta is read, for each field of a rule that a profile may replace.
+REPLACEABLE: dict[str, Callable[[Node, str], Text | tuple[Text, ...]]] = {
+    "level": lambda node, what: _one_of(node, what, LEVELS),
+    "when": expression,
+    "cause": expression,
+    "returns": nodes.results,
+    "prefer": nodes.results,
+    "outputs": expression,
+    "do": expression,
+    "undefined": expression,
+    "choice": nodes.name,
+}
+
+
+def enum(name: Text, node: Node, file: str) -> Enum:
+    """An entry of `enums`."""
+    nodes.declared(name, "an enum's name")
+    values = tuple(nodes.declared(each, f"an enumerator of {name}") for each in texts(node, f"enum {name}"))
+    return Enum(name, values, file)
+
+
+def fields(name: Text, node: Node, what: str) -> dict[str, FieldDecl]:
+    """The fields of an entry of `objects` or `records`."""
+    nodes.declared(name, f"{what}'s name")
+    return {
+        key: _field(key, value, f"field {key} of {name}")
+        for key, value in nodes.mapping(node, f"{what} {name}").items()
+    }
+
+
+def define(signature: Text, node: Node, file: str) -> Define:
+    """An entry of `define`."""
+    match = _SIGNATURE.fullmatch(signature)
+    if not match:
+        raise SpecError(
+            f"the define {str(signature)!r}; its form is: name(parameter: type, ...)", signature.where
+        )
+    name = nodes.declared(signature.part(*match.span(1)), "a define's name")
+    params: list[Param] = []
+    start = match.start(2)
+    for piece in match[2].split(",") if match[2].strip() else []:
+        found = _PARAM.fullmatch(piece)
+        if not found:
+            place = signature.part(start, start + len(piece)).where
+            raise SpecError(f"the parameter {piece.strip()!r} of {name}; its form is: name: type", place)
+        param = Param(*(signature.part(start + found.start(i), start + found.end(i)) for i in (1, 2)))
+        if any(param.name == each.name for each in params):
+            raise SpecError(f"the parameter {str(param.name)!r} of {name} stands twice", param.name.where)
+        params.append(param)
+        start += len(piece) + 1
+    return Define(name, tuple(params), expression(node, f"the body of {name}"), file)
+
+
+def choice(name: Text, node: Node, file: str) -> Choice:
+    """An entry of `choices`."""
+    entry = Entry(
+        node, f"choice {nodes.declared(name, 'the name of a choice')}", required="options stable says sources"
+    )
+    options = entry.required("options", nodes.names)
+    if len(options) == 1:
+        raise SpecError(
+            f"choice {name} has one option, {options[0]}; where nothing is open write a rule",
+            options[0].where,
+        )
+    return Choice(
+        name,
+        options,
+        entry.required("stable", nodes.boolean),
+        entry.required("says", text),
+        entry.required("sources", texts),
+        file,
+    )
+
+
+def call(name: Text, node: Node, file: str) -> Call:
+    """An entry of `calls`."""
+    nodes.name(name, "a call's name")
+    entry = Entry(node, f"call {name}", required="rules", optional="params outputs profile shapes")
+    params = _typed(entry, "params")
+    outputs = _typed(entry, "outputs")
+    for key in outputs.keys() & params.keys():
+        raise SpecError(f"{key!r} is both a parameter and an output of call {name}", outputs[key].where)
+    shapes: dict[str, dict[str, Text]] = {}
+    for shape, values in entry.items("shapes"):
+        what = f"shape {nodes.name(shape, f'the name of a shape of {name}')} of call {name}"
+        shapes[shape] = {
+            key: expression(value, f"{key!r} of {what}")
+            for key, value in Entry(values, what, required=" ".join(params)).node.items()
+        }
+    rules = tuple(_call_rule(each, name, file) for each in entry.elements("rules"))
+    return Call(name, params, outputs, shapes, _profile(entry), rules, file)
+
+
+def family(name: Text, node: Node, file: str) -> StepFamily:
+    """An entry of `steps`."""
+    slug(name, "the name of a family of steps")
+    entry = Entry(node, f"family {name}", required="for rules", optional="take let domain profile")
+    return StepFamily(
+        name,
+        entry.required("for", _binder),
+        entry.optional("take", _take),
+        {
+            nodes.name(key, f"a name in 'let' of family {name}"): expression(
+                value, f"{key!r} in 'let' of family {name}"
+            )
+            for key, value in entry.items("let")
+        },
+        entry.optional("domain", expression),
+        _profile(entry),
+        tuple(_step_rule(each, name, file) for each in entry.elements("rules")),
+        file,
+    )
+
+
+def ghost(node: Node, file: str) -> Ghost:
+    """An element of `ghosts`."""
+    entry = Entry(node, "a ghost", required="at do")
+    return Ghost(entry.required("at", nodes.slugs), entry.required("do", expression), file)
+
+
+def invariant(node: Node, file: str) -> Invariant:
+    """An element of `invariants`."""
+    entry = Entry(node, _named("invariant", node), required="id holds says", optional="for")
+    return Invariant(
+        entry.required("id", slug),
+        entry.required("holds", expression),
+        entry.required("says", text),
+        entry.optional("for", _binder),
+        file,
+    )
+
+
+def unspecified(node: Node, file: str) -> Unspecified:
+    """An element of `unspecified`."""
+    entry = Entry(node, _named("unspecified", node), required="id says reason sources")
+    return Unspecified(
+        entry.required("id", slug),
+        entry.required("says", text),
+        entry.required("reason", text),
+        entry.required("sources", texts),
+        file,
+    )
+
+
+def profile(node: Node, stem: str) -> Profile:
+    """A profile's file."""
+    entry = Entry(node, f"profile {stem}", required="profile kind summary", optional="deltas")
+    name = entry.required("profile", text)
+    if name != stem:
+        raise SpecError(
+            f"profile {str(name)!r} stands in the file {stem}.yaml; the two names must be equal", name.where
+        )
+    return Profile(
+        name,
+        entry.required("kind", lambda node, what: nodes.word(node, what, PROFILE_KINDS)),
+        entry.required("summary", text),
+        tuple(_delta(each, name) for each in entry.elements("deltas")),
+    )
+
+
+def _call_rule(node: Node, call: Text, file: str) -> CallRule:
+    entry = Entry(
+        node,
+        _named("rule", node),
+        required="id sources says",
+        optional=f"{_COMMON} when cause returns prefer outputs do undefined choice",
+    )
+    return CallRule(
+        call=call,
+        when=entry.optional("when", expression),
+        cause=entry.optional("cause", expression),
+        returns=entry.optional("returns", nodes.results) or (),
+        prefer=entry.optional("prefer", nodes.results) or (),
+        outputs=entry.optional("outputs", expression),
+        do=entry.optional("do", expression),
+        undefined=entry.optional("undefined", expression),
+        choice=entry.optional("choice", nodes.name),
+        **_common(entry, file),
+    )
+
+
+def _step_rule(node: Node, family: Text, file: str) -> StepRule:
+    entry = Entry(node, _named("rule", node), required="id sources says", optional=f"{_COMMON} when do")
+    return StepRule(
+        family=family,
+        when=entry.optional("when", expression),
+        do=entry.optional("do", expression),
+        **_common(entry, file),
+    )
+
+
+class _Common(TypedDict):
+    id: Text
+    level: Level
+    status: Status
+    sources: tuple[Text, ...]
+    says: Text
+    profile: tuple[Text, ...]
+    object: str
+
+
+def _common(entry: Entry, file: str) -> _Common:
+    return {
+        "id": entry.required("id", slug),
+        "level": entry.optional("level", lambda node, what: nodes.word(node, what, LEVELS)) or "must",
+        "status": entry.optional("status", lambda node, what: nodes.word(node, what, STATUSES)) or "draft",
+        "sources": entry.required("sources", texts),
+        "says": entry.required("says", text),
+        "profile": _profile(entry),
+        "object": file,
+    }
+
+
+def _delta(node: Node, profile: Text) -> Delta:
+    entry = Entry(node, f"a delta of profile {profile}", required="rule field value sources says")
+    field = entry.required("field", lambda node, what: _one_of(node, what, tuple(REPLACEABLE)))
+    value = entry.node_of("value")
+    absent = isinstance(value, Text) and value == "null" and not value.quoted
+    return Delta(
+        profile,
+        entry.required("rule", slug),
+        field,
+        None if absent else entry.required("value", REPLACEABLE[field]),
+        entry.required("says", text),
+        entry.required("sources", texts),
+    )
+
+
+def _field(name: Text, node: Node, what: str) -> FieldDecl:
+    nodes.name(name, what)
+    if isinstance(node, Map):
+        entry = Entry(node, what, required="type", optional="init doc")
+        init = entry.optional("init", expression)
+        return FieldDecl(name, entry.required("type", text), init, entry.optional("doc", text))
+    return FieldDecl(name, text(node, f"the type of {what}"))
+
+
+def _typed(entry: Entry, key: str) -> dict[str, Text]:
+    """Names with types."""
+    what = f"a name in {key!r} of {entry.what}"
+    return {
+        nodes.name(each, what): text(node, f"the type of {str(each)!r}") for each, node in entry.items(key)
+    }
+
+
+def _profile(entry: Entry) -> tuple[Text, ...]:
+    return entry.optional("profile", texts) or ()
+
+
+def _binder(node: Node, what: str) -> Binder:
+    return Binder(*nodes.matched(node, what, nodes.BINDER, "name in object"))
+
+
+def _take(node: Node, what: str) -> Take:
+    return Take(*nodes.matched(node, what, nodes.TAKE, "name = queue"))
+
+
+def _named(what: str, node: Node) -> str:
+    """What errors call a rule: with its id, if it has one."""
+    found = node.get(Text("id", node.where)) if isinstance(node, Map) else None
+    return f"{what} {found}" if isinstance(found, Text) and found else f"a {what} without id"

@@ -1,0 +1,174 @@
+"""Reads the files of a specification into a `Spec`, or says what is wrong and where."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path, PurePath
+
+from verbs_spec import entries
+from verbs_spec.checks import check
+from verbs_spec.document import (
+    Call,
+    Choice,
+    Define,
+    Enum,
+    Ghost,
+    Invariant,
+    ObjectKind,
+    Profile,
+    Record,
+    Spec,
+    StepFamily,
+    Unspecified,
+)
+from verbs_spec.errors import SpecError, Where
+from verbs_spec.nodes import Entry, text, unique
+from verbs_spec.text import Node, Text, read
+
+_SECTIONS = "enums records objects define choices calls steps ghosts invariants unspecified"
+
+
+def load(folder: Path | None = None) -> Spec:
+    """Read `rules/*.yaml` and `profiles/*.yaml` of a folder; without one, of this package."""
+    root = resources.files("verbs_spec") if folder is None else folder
+    files = {
+        f"{part}/{each.name}": each.read_text(encoding="utf-8")
+        for part in ("rules", "profiles")
+        if root.joinpath(part).is_dir()
+        for each in root.joinpath(part).iterdir()
+        if each.name.endswith(".yaml")
+    }
+    shown = PurePath(str(root))
+    return loads(
+        files, folder=str(shown.relative_to(Path.cwd()) if shown.is_relative_to(Path.cwd()) else shown)
+    )
+
+
+def loads(files: Mapping[str, str], *, folder: str = "") -> Spec:
+    """Read files given by name and content: those below `profiles/` are profiles, all others rules.
+
+    `folder` stands before the names in errors.
+    """
+    prefix = f"{folder}/" if folder else ""
+    if all(_is_profile(file) for file in files):
+        raise SpecError(
+            "there are no rules; they are looked for in rules/*.yaml", Where(f"{prefix}rules", 1, 1)
+        )
+    draft = _Draft()
+    for file in sorted(files):
+        root = read(files[file], prefix + file)
+        if _is_profile(file):
+            draft.add_profile(entries.profile(root, PurePath(file).stem))
+        else:
+            draft.add_rules(root, PurePath(file).stem)
+    return check(draft.spec(digest(files)))
+
+
+def digest(spec_files: Mapping[str, str]) -> str:
+    """What tells two specifications apart: 12 hexadecimal digits over the files' names and contents."""
+    total = hashlib.sha256()
+    for pair in sorted(spec_files.items()):
+        for part in pair:
+            data = part.encode()
+            total.update(len(data).to_bytes(8, "big") + data)
+    return total.hexdigest()[:12]
+
+
+def _is_profile(file: str) -> bool:
+    return PurePath(file).parent.name == "profiles"
+
+
+class _Draft:
+    """Gathers the entries of all files, and sees that no name stands twice."""
+
+    def __init__(self) -> None:
+        self.summaries: dict[str, Text] = {}
+        self.enums: dict[str, Enum] = {}
+        self.records: dict[str, Record] = {}
+        self.objects: dict[str, ObjectKind] = {}
+        self.defines: dict[str, Define] = {}
+        self.choices: dict[str, Choice] = {}
+        self.calls: dict[str, Call] = {}
+        self.families: dict[str, StepFamily] = {}
+        self.ghosts: list[Ghost] = []
+        self.invariants: list[Invariant] = []
+        self.unspecified: list[Unspecified] = []
+        self.profiles: dict[str, Profile] = {}
+        self._names: dict[str, Where] = {}
+        self._ids: dict[str, Where] = {}
+        self._calls: dict[str, Where] = {}
+        self._families: dict[str, Where] = {}
+
+    def add_profile(self, profile: Profile) -> None:
+        self.profiles[profile.name] = profile
+
+    def add_rules(self, root: Node, stem: str) -> None:
+        """Add a rules file, named `stem`.yaml."""
+        entry = Entry(root, f"the file {stem}.yaml", required="object summary", optional=_SECTIONS)
+        found = entry.required("object", text)
+        if found != stem:
+            raise SpecError(
+                f"object {str(found)!r} stands in the file {stem}.yaml; the two names must be equal",
+                found.where,
+            )
+        if stem in self.summaries:
+            raise SpecError(
+                f"object {stem!r} has a file already, at {self.summaries[stem].where.file}", found.where
+            )
+        self.summaries[stem] = entry.required("summary", text)
+        self._add_declarations(entry, stem)
+        for name, node in entry.items("calls"):
+            unique(name, self._calls, "the call")
+            call = self.calls[name] = entries.call(name, node, stem)
+            for rule in call.rules:
+                unique(rule.id, self._ids, "the id")
+        for name, node in entry.items("steps"):
+            unique(name, self._families, "the family")
+            family = self.families[name] = entries.family(name, node, stem)
+            for step in family.rules:
+                unique(step.id, self._ids, "the id")
+        self.ghosts += (entries.ghost(node, stem) for node in entry.elements("ghosts"))
+        for node in entry.elements("invariants"):
+            self.invariants.append(entries.invariant(node, stem))
+            unique(self.invariants[-1].id, self._ids, "the id")
+        for node in entry.elements("unspecified"):
+            self.unspecified.append(entries.unspecified(node, stem))
+            unique(self.unspecified[-1].id, self._ids, "the id")
+
+    def _add_declarations(self, entry: Entry, stem: str) -> None:
+        for name, node in entry.items("enums"):
+            enum = self.enums[name] = entries.enum(name, node, stem)
+            for each in (name, *enum.values):
+                unique(each, self._names, "the name")
+        for name, node in entry.items("records"):
+            self.records[name] = Record(name, entries.fields(name, node, "a record"), stem)
+            unique(name, self._names, "the name")
+        for name, node in entry.items("objects"):
+            self.objects[name] = ObjectKind(name, entries.fields(name, node, "an object"), stem)
+            unique(name, self._names, "the name")
+        for signature, node in entry.items("define"):
+            define = entries.define(signature, node, stem)
+            self.defines[define.name] = define
+            unique(define.name, self._names, "the name")
+        for name, node in entry.items("choices"):
+            self.choices[name] = entries.choice(name, node, stem)
+            unique(name, self._names, "the name")
+
+    def spec(self, digest: str) -> Spec:
+        return Spec(
+            summaries=self.summaries,
+            enums=self.enums,
+            records=self.records,
+            objects=self.objects,
+            defines=self.defines,
+            choices=self.choices,
+            calls=self.calls,
+            families=self.families,
+            ghosts=tuple(self.ghosts),
+            invariants=tuple(self.invariants),
+            unspecified=tuple(self.unspecified),
+            profiles=self.profiles,
+            digest=digest,
+        )

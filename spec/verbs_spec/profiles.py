@@ -1,0 +1,87 @@
+"""A specification under one API and one transport.
+
+A part with a `profile` list that names APIs, but not this one, is left out, and so for transports; a list of
+both wants one of each. The deltas of the two profiles replace fields of the rules that remain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from verbs_spec.checks import check_call, check_family
+from verbs_spec.document import Delta, Profile, ProfileKind, Rule, Spec
+from verbs_spec.errors import ProfileError, SpecError, listed, near
+
+RuleT = TypeVar("RuleT", bound=Rule)
+
+
+def select(spec: Spec, api: str, transport: str) -> Spec:
+    """What of a specification holds under these two profiles."""
+    if spec.selected:
+        raise ProfileError(
+            f"{' and '.join(spec.selected)} are selected already; select from the whole specification"
+        )
+    chosen = (_profile(spec, api, "api"), _profile(spec, transport, "transport"))
+    deltas: dict[str, list[Delta]] = {}
+    for delta in _joined(*chosen):
+        deltas.setdefault(delta.rule, []).append(delta)
+
+    def applies(profiles: Iterable[str]) -> bool:
+        named = [spec.profiles[each] for each in profiles]
+        return all(each in named for each in chosen if any(other.kind == each.kind for other in named))
+
+    def rules(found: tuple[RuleT, ...]) -> tuple[RuleT, ...]:
+        return tuple(_changed(rule, deltas.get(rule.id, [])) for rule in found if applies(rule.profile))
+
+    calls = {
+        name: replace(call, rules=rules(call.rules))
+        for name, call in spec.calls.items()
+        if applies(call.profile)
+    }
+    families = {
+        name: replace(family, rules=rules(family.rules))
+        for name, family in spec.families.items()
+        if applies(family.profile)
+    }
+    for call in calls.values():
+        check_call(call, selected=True)
+    for family in families.values():
+        check_family(family, selected=True)
+    return replace(spec, calls=calls, families=families, selected=(api, transport))
+
+
+def _profile(spec: Spec, name: str, kind: ProfileKind) -> Profile:
+    known = [each.name for each in spec.profiles.values() if each.kind == kind]
+    if name not in known:
+        raise ProfileError(f"{name!r} is no {kind} profile; known are {listed(known)}{near(name, known)}")
+    return spec.profiles[name]
+
+
+def _joined(first: Profile, second: Profile) -> tuple[Delta, ...]:
+    for delta in second.deltas:
+        for other in first.deltas:
+            if (delta.rule, delta.field) == (other.rule, other.field):
+                raise SpecError(
+                    f"profiles {first.name} and {second.name} both replace {str(delta.field)!r} of "
+                    f"{delta.rule}, the other at {other.rule.where}; they cannot be selected together",
+                    delta.rule.where,
+                )
+    return first.deltas + second.deltas
+
+
+def _changed(rule: RuleT, deltas: list[Delta]) -> RuleT:
+    for delta in deltas:
+        value: object = delta.value
+        if delta.field in ("returns", "prefer"):
+            value = delta.value or ()
+        elif delta.field == "level":
+            value = str(delta.value)
+        new: dict[str, Any] = {
+            delta.field: value,
+            "deltas": (*rule.deltas, delta),
+            "sources": (*rule.sources, *delta.sources),
+        }
+        rule = replace(rule, **new)
+    return rule
