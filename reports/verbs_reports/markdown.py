@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from verbs_reports.results import Choice, Header, Program, Results
-from verbs_reports.summary import Summary, blamed, facts_of, replay_command, steps_of, summarize
+from verbs_reports.summary import CONTEXT, Summary, blamed, facts_of, replay_command, steps_of, summarize
 from verbs_reports.text import clean, one_line, plural
 from verbs_reports.verdicts import Verdict
 
@@ -31,8 +31,7 @@ def render(results: Results) -> str:
         f"# {summary.verdict.upper()}: {_escape(device)}, {_escape(header.api)}, {_escape(header.transport)}",
         *(f"> **{_escape(alarm)}**" for alarm in summary.alarms),
         *(f"> {_escape(notice)}" for notice in summary.notices),
-        f"{summary.headline}.",
-        _table(("Verdict", "Rules"), [(verdict, str(number)) for verdict, number in summary.counts.items()]),
+        f"**{summary.headline}.**",
         *_rules(summary),
         *_programs(header, summary),
         *_choices(results.choices),
@@ -67,30 +66,32 @@ def _programs(header: Header, summary: Summary) -> list[str]:
     if (hidden := len(summary.explained) - SHOWN) > 0:
         blocks.append(f"{plural(hidden, 'more program')} of this kind in the results file.")
     if summary.silent:
-        blocks.append(
-            f"Besides, {plural(len(summary.silent), 'program')} did not pass and show no failing step."
-        )
+        silent = plural(len(summary.silent), "program")
+        blocks.append(f"Not told here: {silent} that did not pass, without a failing step.")
     return ["## Programs that show it", *blocks] if blocks else []
 
 
 def _story(header: Header, program: Program) -> list[str]:
-    lines = [
-        f"{'>' if step.failing else ' '} {step.number:3}  {one_line(step.text)}" for step in steps_of(program)
-    ]
+    failure, trouble = program.failure, program.trouble
     points = []
-    if (failure := program.failure) is not None:
+    if failure is not None:
         points += [f"message: {_escape(failure.message)}"] if failure.message else []
         points += [f"seen: {_code(failure.seen)}"]
         points += [f"allowed: {_code(allowed)}" for allowed in failure.allowed] or ["allowed: nothing"]
         points += ["suspects: " + ", ".join(map(_code, failure.suspects))] if failure.suspects else []
     elif program.reason:
         points.append(_escape(program.reason))
-    if (trouble := program.trouble) is not None:
+    if trouble is not None:
         points.append(f"{_escape(trouble.kind)} of the {_escape(trouble.whose)}: {_escape(trouble.message)}")
     if command := replay_command(header, program):
         points.append(f"replay: {_code(command)}")
     blocks = ["\n".join(f"- {point}" for point in points)]
-    if lines:
+    if steps := steps_of(program):
+        first = max(0, (failure.step if failure is not None else len(steps)) - CONTEXT - 1)
+        lines = [f"(steps 1 to {first} left out)"] if first else []
+        lines += [
+            f"{'>' if step.failing else ' '} {step.number:3}  {one_line(step.text)}" for step in steps[first:]
+        ]
         blocks.append(_fenced("\n".join(lines)))
     if trouble is not None and trouble.evidence:
         blocks.append(_fenced(clean(trouble.evidence)))

@@ -142,7 +142,7 @@ UNDECIDED = Program(
 )
 
 
-def _rule(
+def _rule(  # noqa: PLR0917 (a table follows)
     rule: str,
     verdict: Verdict,
     says: str,
