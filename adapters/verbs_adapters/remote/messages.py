@@ -129,6 +129,11 @@ def encode(message: Request | Reply) -> bytes:
     return _encoder.encode(message) + b"\n"
 
 
+def major(version: str) -> str:
+    """The part of a version that two peers must share."""
+    return version.partition(".")[0]
+
+
 def schema() -> dict[str, Any]:
     """The JSON Schema of one line in either direction: ``$defs/Request`` and ``$defs/Reply``."""
     (requests, _), defs = msgspec.json.schema_components([Request, Reply])
