@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 from unittest.mock import Mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from verbs_adapters.contract import AdapterError, Answer, Backend, Trouble
 from verbs_adapters.remote import messages
 from verbs_adapters.remote.child import Child
-from verbs_adapters.remote.client import RemoteBackend
+from verbs_adapters.remote.client import RemoteBackend, _Asked, _decode
 
 BACKENDS = Path(__file__).parent.parent / "backends"
 MARK = "VERBSPEC_TEST_CHILD"
@@ -162,6 +164,15 @@ def test_an_agent_in_front_of_the_device_can_take_the_blame(start: Start, script
     )
     assert trouble.whose == "glue"
     assert "fault of the adapter or its set-up, not of the device" in trouble.message
+
+
+ABSURD = [b"", b"null", b"\xff\xfe", b'{"id":3,"answer":{"result":"0","out":{"x":' + b"[" * 100_000]
+
+
+@given(st.binary(max_size=60) | st.sampled_from(ABSURD))
+def test_any_line_is_a_reply_or_a_complaint(line: bytes) -> None:
+    asked = _Asked(3, "alloc_pd", b"")
+    assert isinstance(_decode(asked, line, "answer"), str)
 
 
 # -- before the first hello --------------------------------------------------------------------------
