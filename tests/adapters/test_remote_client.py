@@ -137,6 +137,7 @@ TROUBLES = [
     ),
     Wrong(["missing_output"], {}, "garbage", "glue", ["`local_dma_lkey` is missing"]),
     Wrong(["floods"], {}, "garbage", "glue", ["longer than 1048576 bytes", "'xxxx"]),
+    Wrong(["drips"], SHORT, "hang", "backend", ["within 0.2 s; it was killed"]),
     Wrong(["leaves_child"], {}, "crash", "backend", ["exited with status 1", "left "]),
     Wrong(["closes_stdout"], {}, "crash", "backend", ["closed its standard output before"]),
 ]

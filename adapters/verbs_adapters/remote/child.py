@@ -37,9 +37,9 @@ _CHUNK = 1 << 16
 class NoLine(enum.Enum):
     """Why there is no line."""
 
-    QUIET = "the deadline passed"
-    ENDED = "its standard output ended"
-    ENDLESS = "it exceeds the longest line allowed"
+    QUIET = "none has come yet"
+    ENDED = "standard output has ended"
+    ENDLESS = "it is longer than the longest line allowed"
 
 
 class End(NamedTuple):
@@ -69,14 +69,13 @@ class Child:
         """Start `argv` (found on PATH); lines without their newline are at most `max_line` bytes long."""
         self._max_line = max_line
         self._unsent = bytearray()
+        self._stalled = False  # the pipe was full, and the selector watches for room in it
         self._received = bytearray()
         self._scanned = 0  # so many bytes of _received are known to hold no newline
         self._stderr = bytearray()
         self._stdout_ended = False
         self._ended = False
         self._end: End | None = None
-        self._selector = selectors.DefaultSelector()
-        self._pidfd: int | None = None
         self._process = subprocess.Popen(  # noqa: S603 - running the user's command is what this is for
             argv,
             stdin=subprocess.PIPE,
@@ -87,6 +86,8 @@ class Child:
             start_new_session=True,
         )
         _living.add(self)
+        self._selector = selectors.DefaultSelector()
+        self._pidfd: int | None = None
         self._stdin, self._stdout, self._errors = (
             _unblocked(pipe) for pipe in (self._process.stdin, self._process.stdout, self._process.stderr)
         )
@@ -120,21 +121,26 @@ class Child:
     def receive(self, until: float) -> bytes | NoLine:
         """The next line without its newline, waiting for it until the monotonic clock says `until`."""
         while True:
-            end = self._received.find(b"\n", self._scanned)
-            if end > self._max_line or (end < 0 and len(self._received) > self._max_line):
-                return NoLine.ENDLESS
-            if end >= 0:
-                line = bytes(self._received[:end])
-                del self._received[: end + 1]
-                self._scanned = 0
+            line = self._next_line()
+            if line is not NoLine.QUIET:
                 return line
-            self._scanned = len(self._received)
-            if self._stdout_ended:
-                return NoLine.ENDED
             left = until - time.monotonic()
             self._wait(left)
-            if left <= 0 and self._scanned == len(self._received) and not self._stdout_ended:
-                return NoLine.QUIET
+            if left <= 0:  # that was a last look; a child that drips bytes does not get more time
+                return self._next_line()
+
+    def _next_line(self) -> bytes | NoLine:
+        """The first line of what has been read; quiet if there is none yet."""
+        end = self._received.find(b"\n", self._scanned)
+        if end > self._max_line or (end < 0 and len(self._received) > self._max_line):
+            return NoLine.ENDLESS
+        if end < 0:
+            self._scanned = len(self._received)
+            return NoLine.ENDED if self._stdout_ended else NoLine.QUIET
+        line = bytes(self._received[:end])
+        del self._received[: end + 1]
+        self._scanned = 0
+        return line
 
     def end(self, patience: float = 0.0) -> End:
         """End the child and everything in its process group, leaving nothing behind.
@@ -167,13 +173,18 @@ class Child:
 
     def _read_stdout(self) -> bool:
         """Take what is there; whether there was anything."""
+        if self._stdout_ended:  # noticed by _note_end in the same round
+            return False
         data = _read(self._stdout)
         if data is not None:
             self._received += data
         if data == b"":
-            self._stdout_ended = True
-            self._selector.unregister(self._stdout)
+            self._end_stdout()
         return bool(data)
+
+    def _end_stdout(self) -> None:
+        self._stdout_ended = True
+        self._selector.unregister(self._stdout)
 
     def _read_stderr(self) -> bool:
         data = _read(self._errors)
@@ -189,11 +200,10 @@ class Child:
         assert self._pidfd is not None
         self._selector.unregister(self._pidfd)
         self._ended = True
-        while not self._stdout_ended and len(self._received) <= self._max_line and self._read_stdout():
+        while len(self._received) <= self._max_line and self._read_stdout():
             pass
         if not self._stdout_ended:
-            self._stdout_ended = True
-            self._selector.unregister(self._stdout)
+            self._end_stdout()
 
     def _write(self) -> None:
         """Write what the pipe takes, and ask to be called again if that is not all."""
@@ -206,11 +216,12 @@ class Child:
                 self._unsent.clear()
                 break
             del self._unsent[:sent]
-        waiting = self._stdin in self._selector.get_map()
-        if self._unsent and not waiting:
-            self._selector.register(self._stdin, selectors.EVENT_WRITE, self._write)
-        elif waiting and not self._unsent:
-            self._selector.unregister(self._stdin)
+        if bool(self._unsent) != self._stalled:
+            self._stalled = not self._stalled
+            if self._stalled:
+                self._selector.register(self._stdin, selectors.EVENT_WRITE, self._write)
+            else:
+                self._selector.unregister(self._stdin)
 
     # -- the end -----------------------------------------------------------------------------------
 
@@ -233,7 +244,8 @@ class Child:
 
     def _close_stdin(self) -> None:
         self._unsent.clear()
-        if self._stdin in self._selector.get_map():
+        if self._stalled:
+            self._stalled = False
             self._selector.unregister(self._stdin)
         self._stdin.close()
 
