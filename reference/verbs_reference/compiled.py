@@ -8,16 +8,44 @@ name of a specification can meet one of Python's.  ``naive`` is the reading that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from verbs_reference import nodes as n
-from verbs_reference.store import Layout, walk_pages
+from verbs_reference.store import UPTO, Layout, same_bytes, slice_places, walk_pages
 
 Function = Callable[..., Any]
 
 
+class FamilyTree(Protocol):
+    """What of a family the compiler needs."""
+
+    kind: str
+    field: str
+    var: str
+    head_var: str
+    lets: dict[str, n.Expr]
+    domain: n.Expr | None
+    rules: list[tuple[Any, n.Expr, tuple[n.Stmt, ...]]]
+
+
 def _sub(left: int, right: int) -> int:
     return left - right if left > right else 0
+
+
+def _div(left: int, right: int) -> int:
+    return left // right if right else 0
+
+
+def _mod(left: int, right: int) -> int:
+    return left % right if right else left
+
+
+def _nth(queue: tuple[Any, ...], index: int, default: Any) -> Any:
+    return queue[index] if index < len(queue) else default
+
+
+def _upto(count: int) -> tuple[int, ...]:
+    return tuple(range(min(count, UPTO)))
 
 
 def _pow2(value: int) -> bool:
@@ -34,6 +62,12 @@ def _each(groups: Iterable[tuple[tuple[int, int], ...]]) -> tuple[tuple[int, int
 
 GLOBALS: dict[str, Any] = {
     "_sub": _sub,
+    "_div": _div,
+    "_mod": _mod,
+    "_nth": _nth,
+    "_upto": _upto,
+    "_same": same_bytes,
+    "_slice": slice_places,
     "_pow2": _pow2,
     "_shl": _shl,
     "_walk": walk_pages,
@@ -66,6 +100,41 @@ class Compiler:
         """
         lines = self._block(body, fresh or {})
         return self._make(names, lines or ["pass"])
+
+    def objects(self, parts: tuple[n.Expr | tuple[n.Over, ...], ...], names: Iterable[str]) -> Function:
+        """A function that returns the numbers of the objects that an ``undefined`` names."""
+        pieces = []
+        for part in parts:
+            if isinstance(part, tuple):
+                loops = " ".join(self._loop(over) for over in part)
+                pieces.append(f"*({self.text(part[-1].body)} {loops}),")
+            else:
+                pieces.append(f"{self.text(part)},")
+        return self._make(names, [f"return ({' '.join(pieces)})"])
+
+    def pick(self, family: FamilyTree) -> Function:
+        """A function ``f(S, number)``: the position of the case that applies to the head, or -1 if none may run."""
+        lines = self._prelude(family)
+        if family.domain is not None:
+            lines.append(f"if not {self.text(family.domain)}: return -1")
+        for i, (_, when, _) in enumerate(family.rules):
+            lines.append(f"if {self.text(when)}: return {i}")
+        return self._make([family.var], [*lines, "return -1"])
+
+    def step(self, family: FamilyTree, body: tuple[n.Stmt, ...]) -> Function:
+        """A function ``f(S, number)`` that performs one case."""
+        return self._make([family.var], [*self._prelude(family), *self._block(body, {})])
+
+    def _prelude(self, family: FamilyTree) -> list[str]:
+        slot = self.layout.slot[family.kind][family.field]
+        lines = [f"v_{family.head_var} = D[v_{family.var}][{slot}][0]"]
+        lines += [f"v_{name} = {self.text(tree)}" for name, tree in family.lets.items()]
+        return lines
+
+    def _loop(self, e: n.Over) -> str:
+        domain = f"S.live[{e.domain!r}]" if isinstance(e.domain, str) else self.text(e.domain)
+        test = f" if {self.text(e.test)}" if e.test is not None else ""
+        return f"for v_{e.var} in {domain}{test}"
 
     def _make(self, names: Iterable[str], lines: list[str]) -> Function:
         params = ", ".join(["S", *(f"v_{name}" for name in names)])
@@ -104,9 +173,15 @@ class Compiler:
 
     def _Arith(self, e: n.Arith) -> str:
         left, right = self.text(e.left), self.text(e.right)
-        return f"_sub({left}, {right})" if e.op == "-" else f"({left} {e.op} {right})"
+        if e.op in {"//", "%"} and isinstance(e.right, n.Const) and e.right.value != 0:
+            return f"({left} {e.op} {right})"
+        function = {"-": "_sub", "//": "_div", "%": "_mod"}.get(e.op)
+        return f"{function}({left}, {right})" if function else f"({left} {e.op} {right})"
 
     def _Compare(self, e: n.Compare) -> str:
+        if e.left.type.tag == "bytes":
+            test = f"_same({self.text(e.left)}, {self.text(e.right)})"
+            return test if e.op == "==" else f"(not {test})"
         return f"({self.text(e.left)} {e.op} {self.text(e.right)})"
 
     def _If(self, e: n.If) -> str:
@@ -118,6 +193,9 @@ class Compiler:
     def _Flags(self, e: n.Flags) -> str:
         return "frozenset((" + "".join(self.text(i) + ", " for i in e.items) + "))"
 
+    def _Sequence(self, e: n.Sequence) -> str:
+        return "(" + "".join(self.text(i) + ", " for i in e.items) + ")"
+
     def _Record(self, e: n.Record) -> str:
         return "(" + "".join(self.text(p) + ", " for p in e.parts) + ")"
 
@@ -128,9 +206,7 @@ class Compiler:
         return f"S.choose({e.name!r})"
 
     def _Over(self, e: n.Over) -> str:
-        domain = f"S.live[{e.domain!r}]" if isinstance(e.domain, str) else self.text(e.domain)
-        test = f" if {self.text(e.test)}" if e.test is not None else ""
-        loop = f"for v_{e.var} in {domain}{test}"
+        loop = self._loop(e)
         if e.op == "count":
             return f"_sum(1 {loop})"
         function = {"any": "any", "all": "all", "sum": "_sum", "flat": "_flat"}[e.op]
@@ -143,6 +219,8 @@ class Compiler:
             case "head" | "last":
                 empty = repr(self.voc.default(e.type))
                 return f"({args[0]} or ({empty},))[{0 if e.op == 'head' else -1}]"
+            case "nth":
+                return f"_nth({args[0]}, {args[1]}, {self.voc.default(e.type)!r})"
             case "alive":
                 return f"D[{args[0]} or {self.layout.null[kind.name]}][1]"
             case "len" | "size":
@@ -175,12 +253,14 @@ class Compiler:
                 return f"v_{stmt.name} = {self.text(stmt.value)}"
             case n.New():
                 number = f"v_{fresh[stmt.name]}" if stmt.name in fresh else "S.fresh()"
-                values = ", ".join(f"{f!r}: {self.text(v)}" for f, v in self._initial(stmt))
+                values = ", ".join(f"{f!r}: {self.text(v)}" for f, v in stmt.values)
                 return f"v_{stmt.name} = S.new({stmt.kind!r}, {number}, {{{values}}})"
             case n.Delete():
                 return f"S.delete({stmt.obj.type.name!r}, {self.text(stmt.obj)})"
             case n.Store():
                 return f"S.store({self.text(stmt.places)}, {self.text(stmt.data)})"
+            case n.Havoc():
+                return f"S.havoc({self.text(stmt.places)})"
             case n.Assign():
                 return f"S.set({self.text(stmt.obj)}, {self._slot(stmt)}, {self.text(stmt.value)})"
             case n.Push():
@@ -192,9 +272,6 @@ class Compiler:
                 return f"S.queue({self.text(stmt.obj)}, {self._slot(stmt)}, {rest}, {self._trigger(stmt)})"
             case _:
                 raise TypeError(f"no such statement: {stmt}")
-
-    def _initial(self, stmt: n.New) -> list[tuple[str, n.Expr]]:
-        return list(stmt.values)
 
     def _slot(self, stmt: n.Assign | n.Push | n.Pop | n.Clear) -> int:
         return self.layout.slot[stmt.obj.type.name][stmt.field]

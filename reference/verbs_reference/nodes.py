@@ -66,7 +66,7 @@ class Logic(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Arith(Expr):
-    """``+ - * // %`` on naturals; ``-`` stops at 0; divisors are positive constants or shl(n)."""
+    """``+ - * // %`` on naturals; ``-`` stops at 0; ``x // 0`` is 0 and ``x % 0`` is x."""
 
     op: str
     left: Expr
@@ -102,6 +102,13 @@ class Member(Expr):
 @dataclass(frozen=True, slots=True)
 class Flags(Expr):
     """A flags value, element by element."""
+
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence(Expr):
+    """A queue's value, element by element; stands in arguments of generated programs."""
 
     items: tuple[Expr, ...]
 
@@ -146,7 +153,7 @@ class Choice(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Builtin(Expr):
-    """A function of the language: ``len head last alive pow2 shl span walk load size``."""
+    """A function of the language: ``len head last nth upto alive pow2 shl span walk slice load size``."""
 
     op: str
     args: tuple[Expr, ...]
@@ -224,6 +231,13 @@ class Store(Stmt):
 
 
 @dataclass(frozen=True, slots=True)
+class Havoc(Stmt):
+    """Forget what is at places of memory: from now on any byte may be there."""
+
+    places: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Branch(Stmt):
     """``if``."""
 
@@ -287,3 +301,58 @@ def free_names(expr: Expr) -> set[str]:
             inner.discard(expr.var)
         names |= inner
     return names
+
+
+def in_statement(stmt: Stmt) -> list[Expr]:
+    """The expressions that stand directly in a statement and in what is nested in it."""
+    found: list[Expr] = []
+    for name in type(stmt).__dataclass_fields__:
+        value = getattr(stmt, name)
+        if isinstance(value, Expr):
+            found.append(value)
+        elif isinstance(value, tuple):
+            for part in value:
+                if isinstance(part, Stmt):
+                    found.extend(in_statement(part))
+                elif isinstance(part, tuple) and isinstance(part[1], Expr):
+                    found.append(part[1])
+    return found
+
+
+def show(expr: Expr) -> str:
+    """The expression as a person would write it."""
+    match expr:
+        case Const():
+            return str(expr.value).lower() if expr.type.tag == "bool" else str(expr.value)
+        case Var():
+            return expr.name
+        case Field():
+            return f"{show(expr.obj)}.{expr.field}"
+        case Part():
+            return f"{show(expr.record)}.{expr.field}"
+        case Not():
+            return f"not {show(expr.arg)}"
+        case Logic():
+            return "(" + f" {expr.op} ".join(show(a) for a in expr.args) + ")"
+        case Arith() | Compare():
+            return f"{show(expr.left)} {expr.op} {show(expr.right)}"
+        case If():
+            return f"({show(expr.then)} if {show(expr.test)} else {show(expr.other)})"
+        case Member():
+            return f"{show(expr.item)} in {show(expr.group)}"
+        case Flags():
+            return "{" + ", ".join(show(i) for i in expr.items) + "}"
+        case Lookup():
+            return f"lookup({expr.kind}.{expr.field}, {show(expr.value)})"
+        case Choice():
+            return f"choice({expr.name})"
+        case Over():
+            domain = expr.domain if isinstance(expr.domain, str) else show(expr.domain)
+            test = f" if {show(expr.test)}" if expr.test is not None else ""
+            return f"{expr.op}({show(expr.body)} for {expr.var} in {domain}{test})"
+        case Builtin():
+            return f"{expr.op}({', '.join(show(a) for a in expr.args)})"
+        case Record() | Sequence():
+            return f"({', '.join(show(c) for c in children(expr))})"
+        case _:
+            return type(expr).__name__

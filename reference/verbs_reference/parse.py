@@ -34,11 +34,13 @@ _FUNCTIONS: dict[str, tuple[tuple[str, ...], Type]] = {
     "shl": (("nat",), NAT),
     "span": (("nat", "nat"), SPANS),
     "walk": (("queue", "nat", "nat", "nat", "nat"), SPANS),
+    "slice": (("spans", "nat", "nat"), SPANS),
+    "upto": (("nat",), Type("queue", "", NAT)),
     "load": (("spans",), BYTES),
     "size": (("bytes",), NAT),
     "int": (("bool",), NAT),
 }
-_OTHERS = ("head", "last", "lookup", "choice", "implies", *_QUANTIFIERS)
+_OTHERS = ("head", "last", "nth", "lookup", "choice", "implies", *_QUANTIFIERS)
 
 Scope = Mapping[str, n.Expr]
 _R = TypeVar("_R")
@@ -62,12 +64,12 @@ class Parser:
     def expression(self, text: Text, scope: Scope, want: Type | None = None) -> n.Expr:
         """Parse one expression; ``want`` is the type that its place demands."""
         source = str(text).strip()
-        return self._guarded(text, lambda: self._typed(_tree(source, "eval").body, scope, want))
+        return self._guarded(text, lambda: self._typed(_tree(source, "eval").body, scope, want), 2)
 
     def statements(self, text: Text, scope: Scope) -> tuple[n.Stmt, ...]:
         """Parse a block of statements."""
         source = textwrap.dedent(str(text)).strip()
-        return self._guarded(text, lambda: self._block(_tree(source, "exec").body, dict(scope)))
+        return self._guarded(text, lambda: self._block(_tree(source, "exec").body, dict(scope)), 1)
 
     def objects(self, text: Text, scope: Scope) -> tuple[n.Expr | tuple[n.Over, ...], ...]:
         """Parse the objects of an ``undefined``: ``{a, b}``, comprehensions, joined by ``|``.
@@ -76,17 +78,17 @@ class Parser:
         the reference.
         """
         source = str(text).strip()
-        return self._guarded(text, lambda: tuple(self._objects(_tree(source, "eval").body, scope)))
+        return self._guarded(text, lambda: tuple(self._objects(_tree(source, "eval").body, scope)), 2)
 
-    def _guarded(self, text: Text, work: Callable[[], _R]) -> _R:
+    def _guarded(self, text: Text, work: Callable[[], _R], first_line: int) -> _R:
         try:
             return work()
         except _Refused as e:
             node = e.node
-            line, column = getattr(node, "lineno", 1) - 1, getattr(node, "col_offset", 0)
+            line, column = max(getattr(node, "lineno", 1) - first_line, 0), getattr(node, "col_offset", 0)
             raise SpecError(f"in {str(text).strip()!r}: {e}", text.at(line, column)) from None
         except SyntaxError as e:
-            where = text.at((e.lineno or 1) - 1, max((e.offset or 1) - 1, 0))
+            where = text.at(max((e.lineno or 1) - first_line, 0), max((e.offset or 1) - 1, 0))
             raise SpecError(f"{str(text).strip()!r} is not an expression: {e.msg}", where) from None
 
     # -- expressions ---------------------------------------------------------------------------
@@ -152,8 +154,6 @@ class Parser:
         if op is None:
             raise _Refused("arithmetic has + - * // %", node)
         left, right = self._typed(node.left, scope, NAT), self._typed(node.right, scope, NAT)
-        if op in {"//", "%"} and not _is_divisor(right):
-            raise _Refused("a divisor must be a positive constant or shl(...)", node.right)
         return n.Arith(NAT, op, left, right)
 
     def _on_IfExp(self, node: ast.IfExp, scope: Scope, want: Type | None) -> n.Expr:
@@ -176,6 +176,11 @@ class Parser:
             raise _Refused("{} is the empty flags value and may stand only where flags are expected", node)
         return n.Flags(want, ())
 
+    def _on_List(self, node: ast.List, scope: Scope, want: Type | None) -> n.Expr:
+        if want is None or want.tag != "queue" or want.elem is None:
+            raise _Refused("[...] may stand only where a queue is expected", node)
+        return n.Sequence(want, tuple(self._typed(e, scope, want.elem) for e in node.elts))
+
     def _on_Compare(self, node: ast.Compare, scope: Scope, want: Type | None) -> n.Expr:
         if len(node.ops) != 1:
             raise _Refused("comparisons are not chained: write 'a < b and b < c'", node)
@@ -188,6 +193,8 @@ class Parser:
             raise _Refused("comparisons are == != < <= > >= in", node)
         left = self._expr(node.left, scope)
         right = self._expr(right_node, scope, left.type)
+        if left.type.tag == "memory" or right.type.tag == "memory":
+            raise _Refused("memory is compared through load(span(...))", node)
         if left.type != right.type and not (accepts(left.type, right.type) or accepts(right.type, left.type)):
             raise _Refused(f"a {left.type} cannot be compared with a {right.type}", node)
         if sign not in {"==", "!="} and left.type != NAT:
@@ -249,6 +256,14 @@ class Parser:
 
     def _call_last(self, node: ast.Call, scope: Scope) -> n.Expr:
         return self._end(node, "last", scope)
+
+    def _call_nth(self, node: ast.Call, scope: Scope) -> n.Expr:
+        if len(node.args) != 2:
+            raise _Refused("nth takes a queue and a number", node)
+        queue = self._expr(node.args[0], scope)
+        if queue.type.tag != "queue" or queue.type.elem is None:
+            raise _Refused(f"nth takes a queue, not a {queue.type}", node)
+        return n.Builtin(queue.type.elem, "nth", (queue, self._typed(node.args[1], scope, NAT)))
 
     def _end(self, node: ast.Call, op: str, scope: Scope) -> n.Expr:
         queue = self._expr(_only(node, op), scope)
@@ -348,11 +363,11 @@ class Parser:
     def _bind(self, node: ast.Call, name: str, scope: Scope) -> tuple[dict[str, n.Expr], Text]:
         define = self.voc.defines[name]
         if node.keywords or len(node.args) != len(define.params):
-            names = ", ".join(str(p) for p, _ in define.params)
+            names = ", ".join(str(p.name) for p in define.params)
             raise _Refused(f"{name} takes {len(define.params)} arguments ({names})", node)
         inner = {
-            str(p): self._typed(a, scope, self.voc.resolve(kind))
-            for (p, kind), a in zip(define.params, node.args, strict=True)
+            str(p.name): self._typed(a, scope, self.voc.resolve(p.type))
+            for p, a in zip(define.params, node.args, strict=True)
         }
         return inner, define.body
 
@@ -430,11 +445,13 @@ class Parser:
             obj = self._expr(node.args[0], scope)
             if obj.type.tag == "ref":
                 return (n.Delete(obj),)
+        if name == "havoc" and len(node.args) == 1:
+            return (n.Havoc(self._typed(node.args[0], scope, SPANS)),)
         if name == "store" and len(node.args) == 2:
             return (n.Store(self._typed(node.args[0], scope, SPANS), self._typed(node.args[1], scope, BYTES)),)
         raise _Refused(
             f"{name or 'this'} is not an action; known: push(queue, value), pop(queue), clear(queue), "
-            f"delete(object), store(spans, bytes), {', '.join(self.voc.defines)}",
+            f"delete(object), store(spans, bytes), havoc(spans), {', '.join(self.voc.defines)}",
             node,
         )
 
@@ -461,7 +478,8 @@ class Parser:
 
 
 def _tree(source: str, mode: str) -> Any:
-    return ast.parse(source, mode=mode)
+    """Parse; an expression may span lines, so it is wrapped, and its lines count from 2."""
+    return ast.parse(f"(\n{source}\n)" if mode == "eval" else source, mode=mode)
 
 
 def _only(node: ast.Call, name: str) -> ast.expr:
@@ -469,8 +487,3 @@ def _only(node: ast.Call, name: str) -> ast.expr:
         raise _Refused(f"{name} takes one argument", node)
     return node.args[0]
 
-
-def _is_divisor(expr: n.Expr) -> bool:
-    if isinstance(expr, n.Const):
-        return isinstance(expr.value, int) and expr.value > 0
-    return isinstance(expr, n.Builtin) and expr.op == "shl"

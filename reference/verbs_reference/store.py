@@ -17,6 +17,10 @@ ALIVE = 1
 FIRST_FIELD = 2
 MISSING = object()
 PAGE = 4096
+UNKNOWN = "\u0100"
+"""A byte of memory that may hold anything.  Contents are text: characters 0 to 255 are bytes."""
+UPTO = 64
+"""The longest ``upto``."""
 
 Entry = tuple[Any, Any, Any]
 
@@ -156,7 +160,7 @@ class Store:
         slots = self.layout.slot[kind]
         start, size = obj[slots[first]], obj[slots[length]]
         if owner is not None and not obj[slots[name]]:
-            obj[slots[name]] = bytes(size)
+            obj[slots[name]] = "\0" * size
         for page in range(start // PAGE, (start + max(size, 1) - 1) // PAGE + 1):
             self.put(self.pages, page, MISSING if owner is None else owner)
 
@@ -212,31 +216,36 @@ class Store:
             raise NeedChoice(name)
         return option
 
-    def load(self, places: tuple[tuple[int, int], ...]) -> bytes:
+    def load(self, places: tuple[tuple[int, int], ...]) -> str:
         """The bytes at these places; 0 where there is no memory."""
-        made = bytearray()
+        made = ""
         for start, length in places:
             number = self.pages.get(start // PAGE)
-            piece = b""
+            piece = ""
             if number is not None:
                 data, offset = self._memory(number)[2:]
                 piece = data[start - offset : start - offset + length]
-            made += piece.ljust(length, b"\0")
-        return bytes(made)
+            made += piece.ljust(length, "\0")
+        return made
 
-    def store(self, places: tuple[tuple[int, int], ...], data: bytes) -> None:
+    def store(self, places: tuple[tuple[int, int], ...], data: str) -> None:
         """Put bytes at these places, in order; what has no memory is dropped."""
         at = 0
         for start, length in places:
             piece, at = data[at : at + length], at + length
             number = self.pages.get(start // PAGE)
-            if number is None:
+            if number is None or not piece:
                 continue
             slot, obj, old, base = self._memory(number)
             low = start - base
             self.put(obj, slot, old[:low] + piece[: len(old) - low] + old[low + len(piece) :])
 
-    def _memory(self, number: int) -> tuple[int, list[Any], bytes, int]:
+    def havoc(self, places: tuple[tuple[int, int], ...]) -> None:
+        """Forget what is at these places."""
+        for start, length in places:
+            self.store(((start, length),), UNKNOWN * length)
+
+    def _memory(self, number: int) -> tuple[int, list[Any], str, int]:
         obj = self.objects[number]
         kind = next(k for k in self.layout.memory if number in self.live[k])
         name, first, _ = self.layout.memory[kind]
@@ -259,3 +268,28 @@ def walk_pages(
         position += count
         length -= count
     return tuple(made)
+
+
+def slice_places(places: tuple[tuple[int, int], ...], start: int, length: int) -> tuple[tuple[int, int], ...]:
+    """The places of ``length`` bytes from byte ``start`` of what these places hold."""
+    made: list[tuple[int, int]] = []
+    for first, size in places:
+        if start >= size:
+            start -= size
+            continue
+        count = min(size - start, length)
+        if count:
+            made.append((first + start, count))
+        start, length = 0, length - count
+        if not length:
+            break
+    return tuple(made)
+
+
+def same_bytes(left: str, right: str) -> bool:
+    """Whether two contents can be equal, given that unknown bytes may hold anything."""
+    if left == right:
+        return True
+    if len(left) != len(right) or (UNKNOWN not in left and UNKNOWN not in right):
+        return False
+    return all(a == b or UNKNOWN in {a, b} for a, b in zip(left, right, strict=True))

@@ -59,4 +59,4 @@ def default(kind: Type, enums: dict[str, tuple[str, ...]], records: dict[str, di
         case "record":
             return tuple(default(t, enums, records) for t in records[kind.name].values())
         case _:
-            return b""
+            return ""

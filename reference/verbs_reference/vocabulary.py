@@ -81,7 +81,7 @@ def build(spec: Spec) -> Vocabulary:
     for name in spec.objects:
         voc.objects[str(name)] = {}
     for name, record in spec.records.items():
-        voc.records[str(name)].update({str(f): voc.resolve(txt) for f, txt in record.fields.items()})
+        voc.records[str(name)].update({str(f): voc.resolve(decl.type) for f, decl in record.fields.items()})
     for name, kind in spec.objects.items():
         for fname, decl in kind.fields.items():
             bounds = _MEMORY.fullmatch(decl.type)

@@ -1,0 +1,270 @@
+"""What may have happened: the set of model states that explain everything observed so far.
+
+Theory of operation
+-------------------
+The belief is a set of *branches*.  A branch is a model state that is consistent with all observations;
+internal steps that no observation has needed yet have not been taken in it.  So one branch stands for every
+state that internal steps lead to from it.  That is exact only if a consumer's call is matched not just
+in the branch's own state but in every state that differs for this call, and no step is ever assumed to
+come later than it may have.  The search in ``search`` finds those states: it explores internal steps that can
+matter to the call, directly or through a chain of conflicts, in every order that can matter.  The brute-force
+checker of ``tests/`` closes the belief instead, and agrees.
+
+State is one store, updated in place.  A branch is the list of changes that leads to it from the common base;
+while there is one branch its changes are the base.
+
+Choices that the sources leave open fork the search when a rule first asks.  A stable one is then fixed for
+the backend; the options that no branch holds any more are ruled out.
+
+Verdicts are made from what the branches have in common: a rule has *certainly* fired if it fired in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from verbs_reference.model import CallCase, CallCode, Model
+from verbs_reference.pending import Analysis
+from verbs_reference.search import Capped, Found, Search
+from verbs_reference.store import Entry, Store
+
+Fired = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A call with arguments in the model's terms and what was observed of it."""
+
+    call: str
+    args: tuple[Any, ...]
+    result: str = "0"
+    outputs: tuple[Any, ...] = ()
+
+
+@dataclass(slots=True)
+class Branch:
+    """One explanation: changes from the base, how often each rule fired, and the order of firings."""
+
+    changes: list[Entry] = field(default_factory=list)
+    fired: Fired = field(default_factory=dict)
+    trail: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """No branch explains the observation: what would have been allowed, and who says so."""
+
+    action: Action
+    allowed: tuple[str, ...]
+    suspects: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerError:
+    """The consumer broke its duty: by this rule, and these objects are not judged from now on."""
+
+    rule: str
+    objects: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Inconclusive:
+    """A limit of the search was reached."""
+
+    reason: str
+
+
+class Belief:
+    """Judges one program's calls against a model."""
+
+    def __init__(self, model: Model, analysis: Analysis, *, cap: int = 512, steps: int = 20_000) -> None:
+        self.model = model
+        self.store: Store = model.store()
+        self.search = Search(model, analysis, self.store, steps)
+        self.branches = [Branch()]
+        self.largest = 1
+        self.cap = cap
+        self.tainted: set[int] = set()
+        self.deviations: dict[str, int] = {}
+        self.possible: Fired = {}
+        self.time = 0
+        self._numbers = 1_000_000
+
+    # -- what a driver asks ----------------------------------------------------------------------
+
+    def number(self) -> int:
+        """A number for an object that a call is about to make."""
+        self._numbers += 1
+        return self._numbers
+
+    def fixed(self, choice: str) -> frozenset[str]:
+        """The options of a stable choice that remain possible, empty if nothing asked for it."""
+        found: set[str] = set()
+        for branch in self.branches:
+            option = self._in(branch, lambda: self.store.options.get(choice))
+            if option is None:
+                return frozenset()
+            found.add(option)
+        return frozenset(found)
+
+    def certain(self) -> Fired:
+        """How often each rule fired at least, whatever happened."""
+        common = dict(self.branches[0].fired)
+        for branch in self.branches[1:]:
+            common = {r: min(k, branch.fired.get(r, 0)) for r, k in common.items() if r in branch.fired}
+        return common
+
+    def evaluate(self, function: Any, *args: Any) -> Any:
+        """The value of a compiled expression in the first branch."""
+        return self._in(self.branches[0], lambda: function(self.store, *args))
+
+    def unobserved(self) -> bool:
+        """Whether the device may still do something, in the first branch."""
+        return bool(self._in(self.branches[0], lambda: any(self.store.active.values())))
+
+    # -- observations ----------------------------------------------------------------------------
+
+    def observe(self, action: Action) -> Refused | ConsumerError | Inconclusive | None:
+        """Take one call and its result into account."""
+        self.time += 1
+        code = self.model.calls[action.call]
+        error = self._duty(code, action)
+        if error is not None:
+            return error
+        try:
+            made = [f for b in self.branches for f in self._in(b, lambda b=b: self.search.match(code, action, b))]
+        except Capped as e:
+            return Inconclusive(str(e))
+        if not made:
+            return self._refuse(code, action)
+        self._note_deviations(made)
+        return self._replace(made)
+
+    def settle(self) -> Refused | Inconclusive | None:
+        """The device says that it has nothing left to do."""
+        self.time += 1
+        try:
+            made = [f for b in self.branches for f in self._in(b, lambda b=b: self.search.settle(b))]
+        except Capped as e:
+            return Inconclusive(str(e))
+        if not made:
+            raise AssertionError("a settled state is always reached: steps only take from queues")
+        return self._replace(made)
+
+    def predict(self, action: Action) -> list[tuple[str, ...]]:
+        """The results that the first branch's own state allows, with the rules: for choosing arguments."""
+        code = self.model.calls[action.call]
+        return self._in(self.branches[0], lambda: self.search.predict(code, action.args))  # type: ignore[no-any-return]
+
+    # -- machinery -------------------------------------------------------------------------------
+
+    def _in(self, branch: Branch, work: Any) -> Any:
+        """Do something in a branch's state; the base is as before afterwards."""
+        if not branch.changes:
+            return work()
+        mark = len(self.store.journal)
+        self.store.redo(branch.changes)
+        try:
+            return work()
+        finally:
+            self.store.undo(mark)
+
+    def _replace(self, made: Sequence[Found]) -> Inconclusive | None:
+        """Make what the search found the belief; equal states are one branch."""
+        kept: dict[Any, Branch] = {}
+        for f in made:
+            old = kept.get(f.signature)
+            if old is None:
+                kept[f.signature] = Branch(f.changes, f.fired, f.trail)
+            else:
+                old.fired = {r: min(k, f.fired[r]) for r, k in old.fired.items() if r in f.fired}
+            for rule in f.fired:
+                self.possible.setdefault(rule, 0)
+        if len(kept) > self.cap:
+            return Inconclusive(f"more than {self.cap} explanations of what was observed")
+        self.branches = list(kept.values())
+        self.largest = max(self.largest, len(self.branches))
+        if len(self.branches) == 1:
+            self.store.redo(self.branches[0].changes)
+            self.store.journal.clear()
+            self.branches[0].changes = []
+        return None
+
+    def _duty(self, code: CallCode, action: Action) -> ConsumerError | None:
+        """Whether the consumer broke its duty in some branch."""
+        for case in code.causes:
+            if case.undefined is None:
+                continue
+            for branch in self.branches:
+                found = self._in(branch, lambda case=case: self._objects(case, action))
+                if found is not None:
+                    return ConsumerError(case.id, self.taint(found))
+        return None
+
+    def _objects(self, case: CallCase, action: Action) -> tuple[int, ...] | None:
+        assert case.guard is not None
+        assert case.undefined is not None
+        if not case.guard(self.store, *action.args):
+            return None
+        return tuple(case.undefined(self.store, *action.args))
+
+    def taint(self, numbers: Iterable[int]) -> frozenset[int]:
+        """Mark objects, and what is connected with them by references, as not judged."""
+        links = self._in(self.branches[0], self._links)
+        todo = [x for x in numbers if x > 0]
+        while todo:
+            number = todo.pop()
+            if number not in self.tainted:
+                self.tainted.add(number)
+                todo.extend(links.get(number, ()))
+        return frozenset(self.tainted)
+
+    def _links(self) -> dict[int, set[int]]:
+        links: dict[int, set[int]] = {}
+        layout = self.model.layout
+        for kind, live in self.store.live.items():
+            fields = [
+                (layout.slot[kind][f], i.type.tag == "ref")
+                for f, i in self.model.voc.objects[kind].items()
+                if i.type.tag == "ref" or (i.type.tag == "queue" and i.type.elem and i.type.elem.tag == "ref")
+            ]
+            for number in live:
+                for slot, single in fields:
+                    value = self.store.objects[number][slot]
+                    for other in (value,) if single else value:
+                        if other > 0 and self._spreads(other):
+                            links.setdefault(number, set()).add(other)
+                            links.setdefault(other, set()).add(number)
+        return links
+
+    def _spreads(self, number: int) -> bool:
+        """Whether being connected through this object matters: one that refers to nothing is a root."""
+        return any(
+            number in live and any(i.type.tag in {"ref", "queue"} for i in self.model.voc.objects[kind].values())
+            for kind, live in self.store.live.items()
+        )
+
+    def _note_deviations(self, made: Sequence[Found]) -> None:
+        """A result outside of what a rule prefers, in every explanation."""
+        common = set.intersection(*(set(f.deviates) for f in made))
+        for rule in common:
+            self.deviations[rule] = self.deviations.get(rule, 0) + 1
+
+    def _refuse(self, code: CallCode, action: Action) -> Refused:
+        allowed: dict[str, None] = {}
+        scores: dict[str, int] = {}
+        for branch in self.branches:
+            report = self._in(branch, lambda b=branch: self.search.explain(code, action, b))
+            allowed.update(dict.fromkeys(report.allowed))
+            for rank, rule in enumerate(report.suspects):
+                scores[rule] = min(scores.get(rule, rank), rank)
+        suspects = sorted(scores, key=lambda r: scores[r])[:5]
+        return Refused(action, tuple(allowed), tuple(suspects))
+
+
+def fired_common(branches: Iterable[Mapping[str, int]]) -> Fired:
+    """How often each rule fired in all of several explanations."""
+    rows = list(branches)
+    return {r: min(row.get(r, 0) for row in rows) for r in rows[0] if all(r in row for row in rows)} if rows else {}
