@@ -1,0 +1,19 @@
+"""softhca: a software HCA that executes verbs on real bytes.
+
+Theory of operation
+-------------------
+A verb call is checked (:mod:`~verbs_adapters.softhca.arguments`) and dispatched
+(:mod:`~verbs_adapters.softhca.device`) to the verbs on objects (:mod:`~verbs_adapters.softhca.objects`) or to
+posting (:mod:`~verbs_adapters.softhca.posting`).  Posting only queues.  An engine
+(:mod:`~verbs_adapters.softhca.engine`) does the rest in micro-steps chosen by seeded chance: the requester
+fetches work requests and sends requests over the wire, the responder executes them, the completer writes
+completion queue entries and flushes.  Keys, regions and access checks live in ``keys``, ``region``,
+``registrar`` and ``access``; bytes in ``memory``.
+
+Where the sources leave a device free, an option chooses (``options``); what a broken device would do is a
+named fault in the same one code path (``faults``).  Decisions and their sources: ``README.md`` beside this.
+"""
+
+from verbs_adapters.softhca.device import SoftHca
+
+__all__ = ["SoftHca"]

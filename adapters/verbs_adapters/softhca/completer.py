@@ -1,0 +1,174 @@
+"""Completions, the way into ERR, and the flush.
+
+Theory of operation
+-------------------
+A work request that is done retires from the head of its queue.  A success that was not asked for
+(unsignalled) writes no entry, and its slot is given back together with the next entry of its queue.  An error
+always writes an entry; then the queue pair goes to ERR, and everything left on both queues is flushed in
+posting order, asked for or not (``rxe_comp.c``; draft-hilland-rddp-verbs 6.2.4).
+
+What had finished before the queue pair enters ERR is written first, at once: after the move nothing
+completes with SUCCESS.
+
+An entry for a full completion queue is lost and its queue pair goes to ERR: a consumer who lets a queue
+overrun loses that queue pair, but others only if they use the same completion queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from verbs_adapters.softhca.options import Settings
+from verbs_adapters.softhca.qp import QueuePair
+from verbs_adapters.softhca.queue import WC_OPCODE, CompletionQueue, Cqe, Wqe
+
+SUCCESS = "SUCCESS"
+FLUSHED = "WR_FLUSH_ERR"
+NO_FLAGS: tuple[str, ...] = ()
+SHIFTED_OPCODE = {"REG_MR": "LOCAL_INV", "LOCAL_INV": "REG_MR"}
+
+
+class Completer:
+    """Retires work requests and writes completion queue entries."""
+
+    def __init__(
+        self, settings: Settings, chance: Callable[[], float], wake: Callable[[QueuePair], None]
+    ) -> None:
+        self._settings = settings
+        self._faults = settings.fault
+        self._chance = chance
+        self._wake = wake
+        self.any_order = "send-completions-out-of-order" in settings.fault
+
+    # -- one work request --------------------------------------------------------------------------
+    def retire(self, qp: QueuePair) -> None:
+        """The oldest started work request is done: report it."""
+        position = 0
+        if self.any_order:
+            position = max(at for at, wqe in enumerate(qp.started) if wqe.status)
+        wqe = qp.started[position]
+        del qp.started[position]
+        signaled = wqe.signaled or (
+            wqe.opcode == "RDMA_READ" and "unsignalled-read-completes" in self._faults
+        )
+        if wqe.status == SUCCESS and not signaled:
+            qp.silent += 1
+            return
+        status = wqe.status
+        if status != SUCCESS and "first-error-is-flush" in self._faults:
+            status = FLUSHED
+        self._write_send(qp, wqe, status)
+        if wqe.status != SUCCESS:
+            self.enter_error(qp)
+
+    def retire_receive(self, qp: QueuePair) -> None:
+        """The oldest receive that was used is done: report it."""
+        wqe, outputs = qp.received.popleft()
+        self._write(qp, qp.recv_cq, wqe, outputs, receive=True)
+
+    def fail_receive(self, qp: QueuePair, wqe: Wqe, status: str) -> None:
+        """A receive failed: its completion, then ERR."""
+        qp.received.append((wqe, {"status": status}))
+        self.enter_error(qp)
+
+    # -- ERR ---------------------------------------------------------------------------------------
+    def enter_error(self, qp: QueuePair) -> None:
+        """Move to ERR: report what is done, leave the rest to be flushed."""
+        if qp.state == "ERR":
+            return
+        faults, before, peer = self._faults, qp.state, qp.peer
+        qp.state = "ERR"
+        while qp.received:
+            self.retire_receive(qp)
+        failed = False
+        while qp.started and qp.started[0].status and not failed:
+            failed = qp.started[0].status != SUCCESS
+            self.retire(qp)
+        qp.started.extend(qp.pending)
+        qp.pending, qp.started = qp.started, qp.pending
+        qp.started.clear()
+        qp.to_send.clear()
+        qp.unacked.clear()
+        qp.lanes.cut()
+        if "receives-not-flushed" in faults or ("no-flush-from-rtr" in faults and before != "RTS"):
+            qp.receives.clear()
+        if "nop-completion" in faults:
+            self._write_send(qp, Wqe(0, "SEND"), FLUSHED)
+        self._wake(qp)
+        if peer is not None:
+            self._wake(peer)
+            if "error-flushes-peer" in faults and peer.peer is qp:
+                self.enter_error(peer)
+
+    def flush_send(self, qp: QueuePair) -> None:
+        """Flush the oldest send."""
+        wqe = qp.pending.popleft()
+        says_success = "flushed-sends-say-success" in self._faults
+        self._write_send(qp, wqe, SUCCESS if says_success else FLUSHED, flushed=True)
+
+    def flush_receive(self, qp: QueuePair) -> None:
+        """Flush the oldest receive."""
+        backwards = "receives-flushed-backwards" in self._faults
+        wqe = qp.receives.pop() if backwards else qp.receives.popleft()
+        says_success = "flushed-receive-is-success" in self._faults
+        outputs = {"status": SUCCESS if says_success else FLUSHED}
+        if self._settings.rq_slot == "consume":
+            qp.rq_used -= 1
+        self._write(qp, qp.recv_cq, wqe, outputs, receive=True)
+
+    # -- entries -----------------------------------------------------------------------------------
+    def _write_send(self, qp: QueuePair, wqe: Wqe, status: str, *, flushed: bool = False) -> None:
+        outputs = {"status": status, "byte_len": wqe.byte_len}
+        cq = qp.recv_cq if flushed and "flush-lands-in-other-cq" in self._faults else qp.send_cq
+        self._write(qp, cq, wqe, outputs, receive=False)
+
+    def _write(
+        self, qp: QueuePair, cq: CompletionQueue, wqe: Wqe, outputs: dict[str, Any], *, receive: bool
+    ) -> None:
+        faults = self._faults
+        out: dict[str, Any] = {
+            "n": 1,
+            "wr_id": wqe.wr_id,
+            "status": SUCCESS,
+            "opcode": WC_OPCODE[wqe.opcode],
+            "qp_num": qp.num,
+            "byte_len": 0,
+            "wc_flags": NO_FLAGS,
+            "invalidate_rkey": 0,
+            **outputs,
+        }
+        if faults:
+            self._spoil(qp, out)
+        if out["status"] != SUCCESS and self._settings.poison:
+            out["opcode"] = "RECV" if self._chance() < 0.5 else "RDMA_READ"
+            out["byte_len"] = int(self._chance() * (1 << 32))
+            out["invalidate_rkey"] = int(self._chance() * (1 << 32))
+        if receive:
+            frees = int(self._settings.rq_slot == "poll")
+        else:
+            frees, qp.silent = 1 + qp.silent, 0
+            if "unsignalled-slots-never-freed" in faults:
+                frees = 1
+        self._push(cq, Cqe(qp, out, frees, receive=receive))
+
+    def _spoil(self, qp: QueuePair, out: dict[str, Any]) -> None:
+        """The faults in the contents of an entry."""
+        faults = self._faults
+        if "opcode-table-shifted" in faults:
+            out["opcode"] = SHIFTED_OPCODE.get(out["opcode"], out["opcode"])
+        if "wr-id-lost-on-error" in faults and out["status"] != SUCCESS:
+            out["wr_id"] = 0
+        if "byte-len-zero" in faults:
+            out["byte_len"] = 0
+        if "peer-qp-num" in faults and qp.peer is not None:
+            out["qp_num"] = qp.peer.num
+
+    def _push(self, cq: CompletionQueue, cqe: Cqe) -> None:
+        capacity = cq.capacity - ("cq-holds-one-less" in self._faults)
+        if len(cq.entries) < capacity and not cq.overrun:
+            cq.entries.append(cqe)
+            return
+        cq.overrun = self._settings.overrun == "sticky"
+        if "overrun-goes-unnoticed" not in self._faults:
+            self.enter_error(cqe.qp)

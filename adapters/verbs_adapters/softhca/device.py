@@ -1,0 +1,134 @@
+"""SoftHca: the backend that the contract sees.
+
+Theory of operation
+-------------------
+Every call is checked against the contract, lets some time pass in the engine, and is dispatched to the verb.
+A verb that refuses raises :class:`Refused` inside; outside it is an :class:`Answer` with the errno's name.
+A device that died (a fault does that) answers :class:`Trouble` until it is reset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from verbs_adapters.contract import (
+    CONTRACT_VERSION,
+    OK,
+    VERBS,
+    AdapterError,
+    Answer,
+    Hello,
+    Trouble,
+    Value,
+)
+from verbs_adapters.softhca.access import DeviceCrash
+from verbs_adapters.softhca.arguments import Refused, check
+from verbs_adapters.softhca.objects import Objects
+from verbs_adapters.softhca.options import Settings, parse
+from verbs_adapters.softhca.posting import MAX_SGE, Posting
+from verbs_adapters.softhca.region import MAX_PAGE_SHIFT, MIN_PAGE_SHIFT
+
+VERSION = "0.1"
+FIRST_SEED = 0
+ONLY_IN = {
+    "alloc_mr": "linux-kernel",
+    "map_mr_sg": "linux-kernel",
+    "alloc_fast_reg_mr": "linux-kernel-2008",
+    "alloc_fast_reg_page_list": "linux-kernel-2008",
+    "free_fast_reg_page_list": "linux-kernel-2008",
+    "set_page_list": "linux-kernel-2008",
+}
+CAPABILITIES = {"linux-kernel": ("MEM_MGT_EXTENSIONS",), "linux-kernel-2008": ("FAST_REG_PAGE_LIST",)}
+
+Call = Callable[[Any], dict[str, Any] | None]
+
+
+class SoftHca:
+    """A software HCA behind the adapter contract."""
+
+    def __init__(self, options: Mapping[str, str], /) -> None:
+        self._settings = parse(options)
+        self._open = True
+        self._start(FIRST_SEED)
+
+    def _start(self, seed: int) -> None:
+        self._objects = Objects(self._settings, seed)
+        self._engine = self._objects.engine
+        self._crash: Trouble | None = None
+        posting = Posting(self._objects)
+        self._calls: dict[str, Call | None] = {}
+        for verb in VERBS:
+            owner: object = posting if verb.startswith("post_") else self._objects
+            missing = ONLY_IN.get(verb, self._settings.api) != self._settings.api
+            self._calls[verb] = None if missing else getattr(owner, verb)
+
+    def hello(self) -> Hello:
+        """Say what this device is and promises."""
+        settings = self._settings
+        return Hello(
+            contract=CONTRACT_VERSION,
+            name="softhca",
+            version=VERSION,
+            device=f"softhca-{settings.transport}",
+            api=(settings.api,),
+            transport=(settings.transport,),
+            capabilities=CAPABILITIES[settings.api],
+            limits=_limits(settings),
+        )
+
+    def reset(self, seed: int) -> Trouble | None:
+        """A fresh device context."""
+        self._require_open()
+        self._start(seed)
+        return None
+
+    def call(self, verb: str, args: Mapping[str, Value]) -> Answer | Trouble:
+        """Perform one verb."""
+        self._require_open()
+        check(verb, args)
+        if self._crash is not None:
+            return self._crash
+        perform = self._calls[verb]
+        if perform is None:
+            return Answer("EOPNOTSUPP")
+        try:
+            self._engine.before_call()
+            try:
+                out = perform(args)
+            except Refused as refusal:
+                self._engine.after_call()
+                return Answer(refusal.errno)
+            self._engine.after_call()
+        except DeviceCrash as crash:
+            self._crash = Trouble("crash", "backend", f"softhca ended during {verb}: {crash}")
+            return self._crash
+        return Answer(OK) if out is None else Answer(OK, out)
+
+    def close(self) -> None:
+        """Give everything back."""
+        self._require_open()
+        self._open = False
+
+    def _require_open(self) -> None:
+        if not self._open:
+            raise AdapterError("softhca was called after close; nothing may be called afterwards")
+
+
+def _limits(settings: Settings) -> dict[str, int]:
+    sizes = range(MIN_PAGE_SHIFT, MAX_PAGE_SHIFT + 1)
+    objects = settings.max_objects
+    return {
+        "max_qp": objects,
+        "max_cq": objects,
+        "max_mr": objects,
+        "max_pd": objects,
+        "max_qp_wr": settings.max_qp_wr,
+        "max_cqe": settings.max_cqe,
+        "max_sge": MAX_SGE,
+        "max_mr_size": settings.max_pages << MAX_PAGE_SHIFT,
+        "max_fast_reg_page_list_len": settings.max_pages,
+        "page_size_cap": sum(1 << shift for shift in sizes),
+        "min_page_size": 1 << MIN_PAGE_SHIFT,
+        "max_page_size": 1 << MAX_PAGE_SHIFT,
+    }

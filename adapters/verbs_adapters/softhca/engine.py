@@ -1,0 +1,147 @@
+"""The asynchronous engine: which micro-step happens next, by seeded chance.
+
+Theory of operation
+-------------------
+Posting only queues.  Everything else happens in micro-steps of queue pairs: start, transmit, deliver, take
+response, retire, retire receive, flush.  A micro-step is *enabled* when its queue pair can do it now.  The
+engine keeps the queue pairs that may have an enabled step, picks one by chance and one of its steps by
+chance, so that every legal interleaving can come up and two seeds give two schedules.
+
+A queue pair found without an enabled step leaves the set; whatever may enable one wakes it.  Nothing ever
+looks at all objects, so their number does not matter.
+
+``pace`` says how many steps a verb call brings: some by chance, none but for polls, or all there are.  A poll
+that would find its queue empty makes at least one step happen, so that polling gets everything done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from verbs_adapters.softhca.access import Protection
+from verbs_adapters.softhca.completer import Completer
+from verbs_adapters.softhca.keys import KeyTable
+from verbs_adapters.softhca.options import Settings
+from verbs_adapters.softhca.qp import QueuePair
+from verbs_adapters.softhca.registrar import Registrar
+from verbs_adapters.softhca.requester import Requester
+from verbs_adapters.softhca.responder import Responder
+
+Step = Callable[[QueuePair], None]
+STEPS_PER_CALL = (0, 0, 0, 1, 1, 2, 3, 6)
+
+
+class Engine:
+    """Schedules the micro-steps of all queue pairs."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        chance: Callable[[], float],
+        keys: KeyTable,
+        protection: Protection,
+        registrar: Registrar,
+    ) -> None:
+        self._pace = settings.pace
+        self._chance = chance
+        self._active: list[QueuePair] = []
+        self._members: set[QueuePair] = set()
+        self.completer = Completer(settings, chance, self.wake)
+        self._requester = Requester(settings, protection, registrar)
+        self._responder = Responder(settings, keys, protection, registrar, self._requester, self.completer)
+
+    def wake(self, qp: QueuePair | None) -> None:
+        """A queue pair may have become able to do something."""
+        if qp is not None and qp not in self._members:
+            self._members.add(qp)
+            self._active.append(qp)
+
+    def wake_pair(self, qp: QueuePair) -> None:
+        """A queue pair changed in a way that matters to its peer too."""
+        self.wake(qp)
+        self.wake(qp.peer)
+
+    # -- when --------------------------------------------------------------------------------------
+    def before_call(self) -> None:
+        """Time passes before a verb call."""
+        if self._pace == "random":
+            self._some()
+
+    def after_call(self) -> None:
+        """Time passes after a verb call."""
+        if self._pace == "eager":
+            self.settle()
+
+    def before_poll(self, *, empty: bool) -> None:
+        """Time passes while the consumer polls; work gets done even if nothing else is called."""
+        if self._pace == "lazy":
+            self._some()
+        if empty:
+            self.step()
+
+    def settle(self) -> None:
+        """Run until nothing is enabled."""
+        while self.step():
+            pass
+
+    def _some(self) -> None:
+        if self._active:
+            for _ in range(STEPS_PER_CALL[int(self._chance() * len(STEPS_PER_CALL))]):
+                if not self.step():
+                    break
+
+    # -- what --------------------------------------------------------------------------------------
+    def step(self) -> bool:
+        """Do one enabled micro-step by chance; whether there was one."""
+        active, chance = self._active, self._chance
+        while active:
+            position = int(chance() * len(active))
+            qp = active[position]
+            steps = self._enabled(qp)
+            if steps:
+                steps[int(chance() * len(steps))](qp)
+                return True
+            self._members.remove(qp)
+            last = active.pop()
+            if last is not qp:
+                active[position] = last
+        return False
+
+    def _enabled(self, qp: QueuePair) -> list[Step]:
+        steps: list[Step] = []
+        lanes = qp.lanes
+        if lanes.requests and self._responder.may_deliver(qp):
+            steps.append(self._deliver)
+        if lanes.responses:
+            steps.append(self._requester.take_response)
+        if qp.received:
+            steps.append(self.completer.retire_receive)
+        if qp.started and self._retirable(qp):
+            steps.append(self.completer.retire)
+        if qp.state == "RTS":
+            if qp.to_send:
+                steps.append(self._requester.transmit)
+            if qp.pending and self._requester.may_start(qp):
+                steps.append(self._requester.start)
+        elif qp.state == "ERR":
+            if qp.pending:
+                steps.append(self.completer.flush_send)
+            if qp.receives:
+                steps.append(self.completer.flush_receive)
+        if qp.late_invalidations and not qp.started:
+            steps.append(_invalidate_late)
+        return steps
+
+    def _deliver(self, qp: QueuePair) -> None:
+        self._responder.deliver(qp)
+        self.wake(qp.peer)  # it may have a receive to report
+
+    def _retirable(self, qp: QueuePair) -> bool:
+        if self.completer.any_order:
+            return any(wqe.status for wqe in qp.started)
+        return bool(qp.started[0].status)
+
+
+def _invalidate_late(qp: QueuePair) -> None:
+    """A fault: the invalidation becomes visible after its completion."""
+    qp.late_invalidations.pop().invalidate()

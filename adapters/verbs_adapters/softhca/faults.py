@@ -1,0 +1,145 @@
+"""Faults: bugs that real devices and drivers had, each a switch.
+
+Theory of operation
+-------------------
+A fault changes the smallest thing at one place of the one code path; the code asks for it by name.  Several
+can be on at once.  ``entry`` names the corpus entry that the fault transplants (``B..`` from history, ``M-..``
+a plausible slip, ``G..`` a known deviation); ``oracle`` is ``H`` where a text fixes the verdict and ``S`` where
+it is robustness or a profile's choice.  ``needs`` are options without which the fault cannot be seen.
+
+:data:`NOT_EXPRESSED` says why an entry about memory regions or fast registration has no switch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+
+class Fault(NamedTuple):
+    """One switch: its corpus entry, the kind of verdict, what goes wrong, and the options it needs."""
+
+    name: str
+    entry: str
+    oracle: Literal["H", "S"]
+    sentence: str
+    needs: dict[str, str] = {}  # noqa: RUF012 - never written
+
+
+def _table(faults: Iterable[Fault]) -> dict[str, Fault]:
+    table = {fault.name: fault for fault in faults}
+    return dict(sorted(table.items()))
+
+
+OLD_API = {"api": "linux-kernel-2008"}
+
+FAULTS: dict[str, Fault] = _table(
+    (
+        # -- keys and access checks ----------------------------------------------------------------
+        Fault(
+            "any-right-is-enough",
+            "B01",
+            "H",
+            "an access that needs two rights passes with one of them",
+            {"transport": "iwarp"},
+        ),
+        Fault("range-end-wraps", "B02", "H", "the end of an access is computed modulo 2**64", OLD_API),
+        Fault("empty-region-has-no-bounds", "B04", "H", "a region of no bytes reaches all memory"),
+        Fault("zero-length-checks-key", "B05", "H", "a remote access of no bytes has its key checked"),
+        Fault("key-byte-fixed-at-alloc", "B07", "H", "accesses compare with the key of the allocation"),
+        Fault("data-ignores-key-byte", "B07", "H", "accesses compare the index only: a stale key works"),
+        Fault("freed-key-reused-at-once", "B08", "S", "a new region gets the key that was just freed"),
+        Fault("qp-rights-swapped", "B14", "H", "the queue pair's read and write rights are exchanged"),
+        Fault("first-sge-decides-kind", "B16", "H", "the first SGE's kind of key is taken for all"),
+        Fault("steps-in-system-pages", "B17", "H", "a region's pages are stepped through 4096 by 4096"),
+        Fault("last-byte-refused", "M-MR-1", "H", "the last byte of a region cannot be accessed"),
+        Fault("one-byte-past-end-allowed", "M-MR-1", "H", "the byte after a region can be accessed"),
+        Fault("qp-rights-ignored", "M-MR-3", "H", "a remote access asks the region only"),
+        Fault("region-rights-ignored", "M-MR-3", "H", "a remote access asks the queue pair only"),
+        Fault("sink-needs-no-local-write", "M-MR-5", "H", "a receive or READ stores without LOCAL_WRITE"),
+        Fault(
+            "remote-write-without-local-write",
+            "M-MR-7",
+            "S",
+            "a registration with REMOTE_WRITE but not LOCAL_WRITE succeeds",
+        ),
+        Fault("data-ignores-pd", "D-R5", "H", "accesses do not compare protection domains"),
+        Fault("refused-write-writes-anyway", "M-RS-1", "H", "a refused RDMA_WRITE has stored its bytes"),
+        # -- fast registration and invalidation ----------------------------------------------------
+        Fault("key-leaks-before-reg", "B19", "H", "updating the handle's key byte changes the key in force"),
+        Fault("local-inv-needs-remote-rights", "B20", "H", "LOCAL_INV fails without remote rights"),
+        Fault("remote-inv-of-local-region", "B20", "H", "a peer can invalidate what has no remote rights"),
+        Fault("reg-alternates-map-sets", "B22", "H", "registering twice uses the vector before the last"),
+        Fault("reg-of-valid-accepted", "B23", "H", "a VALID region can be registered again"),
+        Fault("failed-reg-leaks-reference", "B25", "S", "a failed REG_MR keeps the protection domain in use"),
+        Fault("inv-visible-late", "B26", "H", "LOCAL_INV takes effect after its completion"),
+        Fault("inv-of-invalid-hits-another", "B28", "S", "LOCAL_INV of an INVALID region hits a VALID one"),
+        Fault("inv-ignores-key-byte", "B29", "H", "a stale key invalidates the current registration"),
+        Fault("inv-ignores-pd", "G12", "H", "invalidation does not compare protection domains"),
+        Fault("inv-does-nothing", "M-FR-3", "H", "LOCAL_INV completes and the region stays VALID"),
+        Fault("any-page-size-accepted", "B31", "S", "page sizes outside the device's range are accepted"),
+        Fault("local-inv-advertised-but-refused", "B32", "H", "LOCAL_INV is refused at post"),
+        Fault("slot-keeps-old-fields", "B34", "H", "a registration inherits rights from its slot's last one"),
+        Fault("inv-key-in-wrong-field", "B35", "H", "SEND_WITH_INV arrives as a plain SEND"),
+        Fault("receive-into-region-crashes", "B37", "H", "a receive into a region kills the device"),
+        Fault("opcode-table-shifted", "B38", "H", "REG_MR completes as LOCAL_INV and the reverse"),
+        Fault("local-inv-at-post", "M-FR-1", "H", "LOCAL_INV takes effect when it is posted"),
+        Fault("local-side-survives-inv", "M-FR-3", "H", "an INVALID region still serves local accesses"),
+        Fault("failed-reg-changes-the-key", "M-FR-5", "H", "a failed registration puts its key in force"),
+        Fault("send-inv-also-at-requester", "M-FR-7", "H", "SEND_WITH_INV invalidates when it is sent"),
+        # -- objects -------------------------------------------------------------------------------
+        Fault("pd-freed-under-children", "B58", "H", "a protection domain in use can be freed"),
+        Fault("cq-destroyed-under-qp", "B58", "H", "a completion queue in use can be destroyed"),
+        Fault("failed-alloc-leaks-pd-reference", "B61", "H", "a failed region allocation counts"),
+        Fault("refused-destroy-frees-handle", "B62", "H", "dealloc_pd says EBUSY and frees the handle"),
+        Fault("failed-create-leaks-cq-reference", "M-RC-1", "H", "a failed create_qp keeps the CQ in use"),
+        # -- queue pair states ---------------------------------------------------------------------
+        Fault("new-qp-starts-in-init", "B68", "H", "a new queue pair is in INIT"),
+        Fault("rts-to-rts-refused", "B70", "H", "RTS to RTS is refused"),
+        Fault("unknown-state-is-error", "B71", "H", "an unknown state is taken as ERR"),
+        Fault("init-receives-lost", "B73", "H", "receives posted in INIT are lost at RTR"),
+        Fault("reset-twice-breaks-init", "B79", "S", "after RESET to RESET, INIT is refused"),
+        Fault("illegal-moves-accepted", "M-QP-1", "H", "INIT to RTS, RTR to INIT and ERR to INIT succeed"),
+        Fault("refused-modify-takes-access", "M-QP-3", "H", "a refused modify_qp changes the access rights"),
+        # -- posting -------------------------------------------------------------------------------
+        Fault("full-queue-hidden", "B85", "H", "posting to a full send queue says success"),
+        Fault("queue-holds-one-less", "B91", "H", "a queue of N takes N-1"),
+        Fault("empty-sge-ends-the-list", "B92", "H", "an SGE of no bytes hides those after it"),
+        Fault("unsignalled-slots-never-freed", "M-WR-1", "H", "unsignalled slots are not given back"),
+        Fault("refused-post-stays-queued", "G29", "H", "a send refused before RTS runs later"),
+        Fault("post-before-rts-accepted", "G27", "H", "a send is accepted in RESET, INIT and RTR"),
+        # -- completions ---------------------------------------------------------------------------
+        Fault("byte-len-zero", "B101", "H", "byte_len is always 0"),
+        Fault("wr-id-lost-on-error", "B103", "H", "wr_id is 0 on failed completions"),
+        Fault("unsignalled-read-completes", "B104", "H", "an unsignalled READ writes a completion"),
+        Fault("nop-completion", "B106", "H", "the flush adds a completion nobody posted"),
+        Fault("flushed-receive-is-success", "B107", "H", "a flushed receive says SUCCESS"),
+        Fault("bad-read-sink-unreported", "B109", "H", "a READ whose sink is not writable says SUCCESS"),
+        Fault("peer-qp-num", "M-WC-3", "H", "qp_num is the peer's"),
+        # -- ERR and flush -------------------------------------------------------------------------
+        Fault("receives-not-flushed", "B116", "H", "receives are dropped at ERR"),
+        Fault("flushed-sends-say-success", "B118", "H", "flushed sends say SUCCESS"),
+        Fault("posted-in-error-never-flushed", "B119", "H", "what is posted in ERR never completes"),
+        Fault("no-flush-from-rtr", "B121", "H", "receives are flushed only if RTS was reached"),
+        Fault("flush-lands-in-other-cq", "B122", "H", "flushed sends go to the receive CQ"),
+        Fault("first-error-is-flush", "M-FL-1", "H", "the failing request says WR_FLUSH_ERR"),
+        Fault("receives-flushed-backwards", "M-FL-3", "H", "receives are flushed last to first"),
+        Fault("error-flushes-peer", "M-FL-5", "H", "ERR moves the peer to ERR at once"),
+        # -- order ---------------------------------------------------------------------------------
+        Fault("fence-released-by-any-read", "B130", "H", "a fence waits for one READ only"),
+        Fault("fence-ignored", "M-OR-1", "H", "a fence waits for nothing"),
+        Fault("send-completions-out-of-order", "B134", "H", "whatever is done completes first"),
+        # -- completion queues ---------------------------------------------------------------------
+        Fault("overrun-goes-unnoticed", "B137", "S", "an entry is lost and the queue pair goes on"),
+        Fault("cq-holds-one-less", "M-CQ-1", "H", "a completion queue of N holds N-1"),
+        Fault("destroy-purges-whole-cq", "M-CQ-5", "H", "destroy_qp empties its CQs of all entries"),
+    )
+)
+"""Every fault by name."""
+
+NOT_EXPRESSED: dict[str, str] = {
+    "B10": "re-registration is not in the contract",
+    "B11": "the contract has no registration of the consumer's own pages, so none can be read-only",
+    "B13": "the contract has no optional access flags",
+}
+"""Entries about memory regions and fast registration without a switch, and why."""

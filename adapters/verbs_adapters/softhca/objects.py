@@ -1,0 +1,317 @@
+"""The verbs that make, change and destroy objects.
+
+Theory of operation
+-------------------
+Handles of all kinds come from one counter and are never used again, so that a stale handle, or one of
+another kind, names nothing and is answered EINVAL.  An object that others use refuses to go (EBUSY): a
+protection domain with regions or queue pairs, a completion queue with queue pairs.  A verb that fails has
+changed nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any, TypeVar
+
+from verbs_adapters.softhca.access import Protection
+from verbs_adapters.softhca.arguments import Refused, access_bits, narrow
+from verbs_adapters.softhca.engine import Engine
+from verbs_adapters.softhca.keys import RESERVED_INDEX, KeyTable
+from verbs_adapters.softhca.mapping import Unmappable, map_sg, page_shift
+from verbs_adapters.softhca.memory import MAX_BUFFER, Buffer, Memory
+from verbs_adapters.softhca.options import Settings
+from verbs_adapters.softhca.qp import MOVES, STATES, QueuePair
+from verbs_adapters.softhca.queue import CompletionQueue
+from verbs_adapters.softhca.region import ACCESS_BITS, PageList, ProtectionDomain, Region
+from verbs_adapters.softhca.registrar import Registrar
+
+Args = dict[str, Any]
+Thing = TypeVar("Thing")
+QPN_STRIDE = 7
+ILLEGAL_MOVES = frozenset({("INIT", "RTS"), ("RTR", "INIT"), ("ERR", "INIT")})
+SWAPPED = {"REMOTE_WRITE": "REMOTE_READ", "REMOTE_READ": "REMOTE_WRITE"}
+
+
+def find(table: dict[int, Thing], handle: int) -> Thing:
+    """The object that a handle names."""
+    thing = table.get(handle)
+    if thing is None:
+        raise Refused
+    return thing
+
+
+class Objects:
+    """One device context: its objects and the verbs on them."""
+
+    def __init__(self, settings: Settings, seed: int) -> None:
+        self.settings = settings
+        self.faults = settings.fault
+        chance = random.Random(seed).random  # noqa: S311 - a schedule, not a secret
+        self._chance = chance
+        self.memory = Memory(chance)
+        self.keys = KeyTable(chance, settings.fault, random_byte=settings.key_byte == "random")
+        reserved = RESERVED_INDEX << 8 | int(chance() * 256)
+        self.dma_lkey = reserved if settings.dma_lkey == "reserved" else 0
+        protection = Protection(
+            self.memory,
+            self.keys,
+            self.dma_lkey,
+            iwarp=settings.transport == "iwarp",
+            faults=settings.fault,
+        )
+        self.registrar = Registrar(self.keys, settings)
+        self.engine = Engine(settings, chance, self.keys, protection, self.registrar)
+        self._last_handle = int(chance() * 16)
+        self._next_qpn = 2 + int(chance() * 1000)
+        self.buffers: dict[int, Buffer] = {}
+        self.pds: dict[int, ProtectionDomain] = {}
+        self.cqs: dict[int, CompletionQueue] = {}
+        self.qps: dict[int, QueuePair] = {}
+        self.regions: dict[int, Region] = {}
+        self.lists: dict[int, PageList] = {}
+
+    def _enter(self, table: dict[int, Thing], thing: Thing) -> int:
+        self._last_handle += 1
+        table[self._last_handle] = thing
+        return self._last_handle
+
+    def _room(self, table: dict[int, Any]) -> None:
+        if len(table) >= self.settings.max_objects:
+            raise Refused("ENOMEM")
+
+    # -- memory and time ---------------------------------------------------------------------------
+    def alloc_buffer(self, args: Args) -> Args:
+        length = args["length"]
+        if length == 0:
+            raise Refused
+        if length > MAX_BUFFER:
+            raise Refused("ENOMEM")
+        buffer = self.memory.alloc(length)
+        return {"buf": self._enter(self.buffers, buffer), "addr": buffer.addr}
+
+    def free_buffer(self, args: Args) -> None:
+        self.memory.free(find(self.buffers, args["buf"]))
+        del self.buffers[args["buf"]]
+
+    def write_buffer(self, args: Args) -> None:
+        buffer, data, start = find(self.buffers, args["buf"]), bytes.fromhex(args["data"]), args["offset"]
+        if start + len(data) > len(buffer.data):
+            raise Refused
+        buffer.data[start : start + len(data)] = data
+
+    def read_buffer(self, args: Args) -> Args:
+        buffer, start, length = find(self.buffers, args["buf"]), args["offset"], args["length"]
+        if start + length > len(buffer.data):
+            raise Refused
+        return {"data": buffer.data[start : start + length].hex()}
+
+    def settle(self, _args: Args) -> None:
+        self.engine.settle()
+
+    # -- protection domains ------------------------------------------------------------------------
+    def alloc_pd(self, _args: Args) -> Args:
+        self._room(self.pds)
+        return {"pd": self._enter(self.pds, ProtectionDomain()), "local_dma_lkey": self.dma_lkey}
+
+    def dealloc_pd(self, args: Args) -> None:
+        pd = find(self.pds, args["pd"])
+        if pd.users and "pd-freed-under-children" not in self.faults:
+            if "refused-destroy-frees-handle" in self.faults:
+                del self.pds[args["pd"]]
+            raise Refused("EBUSY")
+        del self.pds[args["pd"]]
+
+    # -- completion queues -------------------------------------------------------------------------
+    def create_cq(self, args: Args) -> Args:
+        if not 1 <= args["cqe"] <= self.settings.max_cqe:
+            raise Refused
+        self._room(self.cqs)
+        cq = CompletionQueue(args["cqe"] + self.settings.cq_slack)
+        return {"cq": self._enter(self.cqs, cq), "cqe_actual": cq.capacity}
+
+    def destroy_cq(self, args: Args) -> None:
+        cq = find(self.cqs, args["cq"])
+        if cq.users and "cq-destroyed-under-qp" not in self.faults:
+            raise Refused("EBUSY")
+        del self.cqs[args["cq"]]
+
+    def poll_cq(self, args: Args) -> Args:
+        cq = find(self.cqs, args["cq"])
+        self.engine.before_poll(empty=not cq.entries)
+        if not cq.entries:
+            return {"n": 0}
+        cqe = cq.entries.popleft()
+        qp = cqe.qp
+        if cqe.life == qp.life:  # slots of an earlier life were given back by RESET
+            if cqe.receive:
+                qp.rq_used -= cqe.frees
+            else:
+                qp.sq_used -= cqe.frees
+        return cqe.out
+
+    # -- queue pairs -------------------------------------------------------------------------------
+    def create_qp(self, args: Args) -> Args:
+        pd = find(self.pds, args["pd"])
+        cqs = (find(self.cqs, args["send_cq"]), find(self.cqs, args["recv_cq"]))
+        slack, limit = self.settings.qp_slack, self.settings.max_qp_wr
+        if args["max_send_wr"] > limit or args["max_recv_wr"] > limit:
+            if "failed-create-leaks-cq-reference" in self.faults:
+                cqs[0].users += 1
+            raise Refused
+        self._room(self.qps)
+        sizes = (args["max_send_wr"] + slack, args["max_recv_wr"] + slack)
+        qp = QueuePair(self._new_qpn(), pd, cqs, sizes)
+        pd.users += 1
+        for cq in cqs:
+            cq.users += 1
+        if "new-qp-starts-in-init" in self.faults:
+            qp.state = "INIT"
+        handle = self._enter(self.qps, qp)
+        return {
+            "qp": handle,
+            "qp_num": qp.num,
+            "max_send_wr_actual": sizes[0],
+            "max_recv_wr_actual": sizes[1],
+        }
+
+    def _new_qpn(self) -> int:
+        number = self._next_qpn
+        self._next_qpn = 2 + (number - 2 + QPN_STRIDE) % ((1 << 24) - 2)
+        return number
+
+    def destroy_qp(self, args: Args) -> None:
+        qp = find(self.qps, args["qp"])
+        del self.qps[args["qp"]]
+        self.engine.wake(qp.peer)
+        qp.clear()
+        qp.state = "GONE"
+        qp.pd.users -= 1
+        for cq in (qp.send_cq, qp.recv_cq):
+            cq.users -= 1
+        self._purge(qp)
+
+    def _purge(self, qp: QueuePair) -> None:
+        everyone = "destroy-purges-whole-cq" in self.faults
+        if self.settings.purge_cqes or everyone:
+            qp.send_cq.purge(None if everyone else qp)
+            qp.recv_cq.purge(None if everyone else qp)
+
+    def query_qp(self, args: Args) -> Args:
+        return {"state": find(self.qps, args["qp"]).state}
+
+    def modify_qp(self, args: Args) -> None:
+        qp = find(self.qps, args["qp"])
+        state = args["state"]
+        if state not in STATES:
+            if "unknown-state-is-error" not in self.faults:
+                raise Refused
+            state = "ERR"
+        if not self._may_move(qp, state):
+            if "refused-modify-takes-access" in self.faults:
+                qp.access = access_bits(args.get("access", ()))
+            raise Refused
+        getattr(self, f"_to_{state.lower()}")(qp, args)
+        self.engine.wake_pair(qp)
+
+    def _may_move(self, qp: QueuePair, state: str) -> bool:
+        move = (qp.state, state)
+        if move in ILLEGAL_MOVES and "illegal-moves-accepted" in self.faults:
+            return True
+        if move == ("RTS", "RTS") and "rts-to-rts-refused" in self.faults:
+            return False
+        if state == "INIT" and qp.reset_twice and "reset-twice-breaks-init" in self.faults:
+            return False
+        return move in MOVES
+
+    def _to_reset(self, qp: QueuePair, _args: Args) -> None:
+        qp.reset_twice = qp.state == "RESET"
+        self.engine.wake(qp.peer)  # whatever waits there finds nobody now
+        qp.clear()
+        self._purge(qp)
+
+    def _to_init(self, qp: QueuePair, args: Args) -> None:
+        flags = args.get("access", ())
+        if "qp-rights-swapped" in self.faults:
+            flags = [SWAPPED.get(flag, flag) for flag in flags]
+        qp.access = access_bits(flags)
+        qp.state = "INIT"
+
+    def _to_rtr(self, qp: QueuePair, args: Args) -> None:
+        qp.peer = find(self.qps, args.get("peer", 0))
+        if "init-receives-lost" in self.faults:
+            qp.receives.clear()
+        qp.state = "RTR"
+
+    def _to_rts(self, qp: QueuePair, _args: Args) -> None:
+        qp.state = "RTS"
+
+    def _to_err(self, qp: QueuePair, _args: Args) -> None:
+        self.engine.completer.enter_error(qp)
+
+    # -- regions -----------------------------------------------------------------------------------
+    def alloc_mr(self, args: Args) -> Args:
+        return self._new_region(args["pd"], args["max_num_sg"])
+
+    def alloc_fast_reg_mr(self, args: Args) -> Args:
+        return self._new_region(args["pd"], args["max_page_list_len"])
+
+    def _new_region(self, pd_handle: int, max_pages: int) -> Args:
+        pd = find(self.pds, pd_handle)
+        if not 1 <= max_pages <= self.settings.max_pages:
+            if "failed-alloc-leaks-pd-reference" in self.faults:
+                pd.users += 1
+            raise Refused
+        self._room(self.regions)
+        key = self.keys.new_key()
+        region = Region(pd, key, max_pages)
+        self.keys.enter(key, region)
+        pd.users += 1
+        return {"mr": self._enter(self.regions, region), "key": key}
+
+    def dereg_mr(self, args: Args) -> None:
+        region = find(self.regions, args["mr"])
+        del self.regions[args["mr"]]
+        self.keys.remove(region)
+        region.alive = False
+        region.pd.users -= 1
+
+    def map_mr_sg(self, args: Args) -> Args:
+        region = find(self.regions, args["mr"])
+        elements = [(item["addr"], narrow(item["length"])) for item in args["sg"]]
+        any_size = "any-page-size-accepted" in self.faults
+        try:
+            shift = page_shift(narrow(args["page_size"]), any_size=any_size)
+            mapped, mapping = map_sg(elements, narrow(args["offset"]), shift, region.max_pages)
+        except Unmappable:
+            raise Refused from None
+        region.map_sets[region.map_set] = mapping
+        return {"n": mapped, "iova": mapping.iova, "length": mapping.length}
+
+    def update_fast_reg_key(self, args: Args) -> Args:
+        region = find(self.regions, args["mr"])
+        region.key = region.key & ~0xFF | narrow(args["byte"], 8)
+        if "key-leaks-before-reg" in self.faults:
+            region.hw_key = region.key
+        return {"key": region.key}
+
+    # -- page lists --------------------------------------------------------------------------------
+    def alloc_fast_reg_page_list(self, args: Args) -> Args:
+        if not 1 <= args["max_page_list_len"] <= self.settings.max_pages:
+            raise Refused
+        self._room(self.lists)
+        pages = PageList(args["max_page_list_len"] + self.settings.list_slack)
+        return {"list": self._enter(self.lists, pages), "max_page_list_len_actual": len(pages.pages)}
+
+    def free_fast_reg_page_list(self, args: Args) -> None:
+        pages = find(self.lists, args["list"])
+        del self.lists[args["list"]]
+        pages.pages[:] = [0] * len(pages.pages)  # the memory is someone else's now
+
+    def set_page_list(self, args: Args) -> None:
+        pages = find(self.lists, args["list"]).pages
+        if len(args["pages"]) > len(pages):
+            raise Refused
+        pages[: len(args["pages"])] = args["pages"]
+
+
+assert set(SWAPPED) < set(ACCESS_BITS)

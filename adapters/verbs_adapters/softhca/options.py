@@ -1,0 +1,179 @@
+"""The options of softhca: one table, one parser.
+
+Theory of operation
+-------------------
+Where the sources of the field leave a device free, softhca can take each branch; which one is an option.
+Two kinds exist: a *choice* among named values and a *number*.  :data:`OPTIONS` is the only place that knows
+the names, the defaults and the one-line explanations; :func:`parse` turns the text of the command line into
+a frozen :class:`Settings`.  The option ``fault`` is different in kind: it breaks the device on purpose
+(see :mod:`verbs_adapters.softhca.faults`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from verbs_adapters.contract import AdapterError
+from verbs_adapters.softhca.faults import FAULTS
+
+
+class Option(msgspec.Struct, frozen=True):
+    """One option: its default, its known values (none named: any natural number), and what it does."""
+
+    default: str
+    known: tuple[str, ...]
+    doc: str
+
+
+OPTIONS: dict[str, Option] = {
+    # -- which device ------------------------------------------------------------------------------
+    "api": Option(
+        "linux-kernel",
+        ("linux-kernel", "linux-kernel-2008"),
+        "the verbs of today's kernel, or the page lists of Linux 2.6.27 to 4.3",
+    ),
+    "transport": Option("roce", ("roce", "ib", "iwarp"), "iwarp: the sink of a READ needs REMOTE_WRITE too"),
+    "pace": Option(
+        "random",
+        ("random", "lazy", "eager"),
+        "how much the engine runs per call: by chance, only at poll and settle, or everything at once",
+    ),
+    "fault": Option("", (), "comma list of faults to switch on; see FAULTS"),
+    # -- sizes -------------------------------------------------------------------------------------
+    "max_qp_wr": Option("1024", (), "largest send or receive queue"),
+    "max_cqe": Option("4096", (), "largest completion queue"),
+    "max_pages": Option("256", (), "largest page vector of a region"),
+    "max_objects": Option("65536", (), "how many objects of each kind may live at once"),
+    "list_slack": Option("0", (), "entries that a page list has beyond what was asked"),
+    "cq_slack": Option("0", (), "entries that a completion queue has beyond what was asked"),
+    "qp_slack": Option("0", (), "slots that each work queue has beyond what was asked"),
+    "retries": Option("7", (), "how often a request is sent again to a peer that does not answer"),
+    # -- what the sources leave open ---------------------------------------------------------------
+    "stale_inv": Option(
+        "accept", ("accept", "refuse"), "LOCAL_INV of an INVALID region with another key byte"
+    ),
+    "local_inv_early": Option(
+        "false",
+        ("false", "true"),
+        "an unfenced LOCAL_INV or REG_MR may overtake earlier unfinished WRs of its SQ",
+    ),
+    "bad_op_status": Option(
+        "LOC_QP_OP_ERR",
+        ("LOC_QP_OP_ERR", "MW_BIND_ERR", "LOC_PROT_ERR"),
+        "status of a failing REG_MR, FAST_REG_MR or LOCAL_INV",
+    ),
+    "reg_check": Option(
+        "execute",
+        ("execute", "post"),
+        "where a registration that cannot work whatever happens before it is refused",
+    ),
+    "map_read": Option(
+        "post", ("post", "execute"), "when REG_MR takes the region's page vector: at post or when it executes"
+    ),
+    "empty_reg": Option(
+        "refuse", ("refuse", "accept"), "registering zero bytes: an error, or a region that grants nothing"
+    ),
+    "send_inv_failure": Option(
+        "nak",
+        ("nak", "silent"),
+        "the peer of a refused remote invalidation gets REM_ACCESS_ERR, or RETRY_EXC_ERR as in IB",
+    ),
+    "recv_check": Option(
+        "used", ("used", "whole"), "check a receive's SGEs as far as the message reaches, or in full"
+    ),
+    "rq_slot": Option(
+        "poll", ("poll", "consume"), "a receive slot is free again when its completion is polled, or before"
+    ),
+    "purge_cqes": Option(
+        "false", ("false", "true"), "destroy and RESET take the QP's entries out of the CQs"
+    ),
+    "overrun": Option(
+        "drop", ("drop", "sticky"), "a CQ that overran: lose that entry, or every later one too"
+    ),
+    "poison": Option(
+        "false", ("false", "true"), "fill the meaningless fields of failed completions with junk"
+    ),
+    "psn": Option(
+        "strict", ("strict", "ignore"), "whether a pair works of which one side alone was connected anew"
+    ),
+    "dma_lkey": Option("zero", ("zero", "reserved"), "local_dma_lkey is 0, or a key of a reserved index"),
+    "key_byte": Option("random", ("random", "zero"), "the first low byte of a new region's key"),
+}
+"""Every option by name."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of one device, parsed."""
+
+    api: str
+    transport: str
+    pace: str
+    fault: frozenset[str]
+    max_qp_wr: int
+    max_cqe: int
+    max_pages: int
+    max_objects: int
+    list_slack: int
+    cq_slack: int
+    qp_slack: int
+    retries: int
+    stale_inv: str
+    local_inv_early: bool
+    bad_op_status: str
+    reg_check: str
+    map_read: str
+    empty_reg: str
+    send_inv_failure: str
+    recv_check: str
+    rq_slot: str
+    purge_cqes: bool
+    overrun: str
+    poison: bool
+    psn: str
+    dma_lkey: str
+    key_byte: str
+
+
+def parse(options: Mapping[str, str]) -> Settings:
+    """Turn option text into settings, or say what is wrong with it and what is known."""
+    unknown = sorted(set(options) - set(OPTIONS))
+    if unknown:
+        raise AdapterError(
+            f"softhca was given the option {unknown[0]!r}, which it does not have; "
+            f"known options: {', '.join(sorted(OPTIONS))}"
+        )
+    values = {name: _value(name, option, options.get(name)) for name, option in OPTIONS.items()}
+    return msgspec.convert(values, Settings)
+
+
+def _value(name: str, option: Option, text: str | None) -> object:
+    text = option.default if text is None else text.strip()
+    if name == "fault":
+        return _faults(text)
+    if not option.known:
+        return _number(name, text)
+    if text not in option.known:
+        raise AdapterError(
+            f"softhca was given {name}={text!r}, which it cannot be; known values: {', '.join(option.known)}"
+        )
+    return text == "true" if option.known == ("false", "true") else text
+
+
+def _number(name: str, text: str) -> int:
+    # 9 digits suffice for every size here, and keep one option from asking for all memory
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise AdapterError(f"softhca was given {name}={text!r}; it takes a natural number below 10**9")
+    return int(text)
+
+
+def _faults(text: str) -> frozenset[str]:
+    names = frozenset(name.strip() for name in text.split(",") if name.strip())
+    unknown = sorted(names - set(FAULTS))
+    if unknown:
+        raise AdapterError(
+            f"softhca was asked for the fault {unknown[0]!r}, which it does not have; "
+            f"known faults: {', '.join(sorted(FAULTS))}"
+        )
+    return names
