@@ -1,0 +1,1 @@
+"""Drives a backend and judges it."""

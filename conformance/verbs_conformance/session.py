@@ -1,0 +1,300 @@
+"""One program's run: calls go to the backend, and what comes back to the belief.
+
+The session translates between three worlds: the *text* of a program (``tag(mr0.first, 1)``), the model's *values*
+(object numbers, sets, tuples) and the *contract's* (handles, lists, hexadecimal text).  Names of verbs, parameters
+and outputs are the specification's; none is known here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from verbs_adapters.contract import Answer, Backend, Hello, Trouble
+from verbs_reference import nodes as n
+from verbs_reference.belief import Action, Belief, ConsumerError, Inconclusive, Refused
+from verbs_reference.model import CallCode, Model
+from verbs_reference.pending import Analysis
+from verbs_reference.types import Type
+from verbs_spec.errors import SpecError, Where
+from verbs_spec.text import Text
+
+MAX_POLLS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a program: a call with arguments as text and names for what it returns.
+
+    ``call`` is a verb, or ``settle``, or ``drain`` (poll the queue in ``args['cq']`` until it is empty).
+    """
+
+    call: str
+    args: dict[str, str]
+    out: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        left = ", ".join(self.out.values())
+        right = f"{self.call}({', '.join(f'{k}={v}' for k, v in self.args.items())})"
+        return f"{left} = {right}" if left else right
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a step came to: None for explained, or why the program ends."""
+
+    seen: str
+    problem: Refused | ConsumerError | Inconclusive | Trouble | None = None
+
+
+class BadProgram(Exception):
+    """A program that cannot be run: the fault is the program's."""
+
+
+class Engine:
+    """A model with what is derived from it once, and a cache of compiled arguments."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.analysis = Analysis(model)
+        self.opening = next((c for c in model.calls if not model.calls[c].params and model.calls[c].creates), "")
+        self._compiled: dict[tuple[str, Type], tuple[Any, tuple[tuple[str, str], ...]]] = {}
+
+    def argument(self, text: str, want: Type, names: dict[str, tuple[str, int]]) -> tuple[Any, tuple[int, ...]]:
+        """A compiled argument and the numbers to call it with; BadProgram if the text is no such value."""
+        known = self._compiled.get((text, want))
+        if known is None or any(k not in names or names[k][0] != kind for k, kind in known[1]):
+            known = self._compile(text, want, names)
+            self._compiled[(text, want)] = known
+        return known[0], tuple(names[k][1] for k, _ in known[1])
+
+    def _compile(
+        self, text: str, want: Type, names: dict[str, tuple[str, int]]
+    ) -> tuple[Any, tuple[tuple[str, str], ...]]:
+        scope: dict[str, n.Expr] = {k: n.Var(Type("ref", kind), k) for k, (kind, _) in names.items()}
+        try:
+            tree = self.model.parser.expression(Text(text, Where("program", 1, 1), quoted=True), scope, want)
+        except SpecError as e:
+            raise BadProgram(str(e)) from None
+        used = tuple((k, names[k][0]) for k in sorted(n.free_names(tree)))
+        return self.model.compiler.expression(tree, [k for k, _ in used]), used
+
+
+class Session:
+    """Runs steps on one backend and keeps the belief."""
+
+    def __init__(self, engine: Engine, backend: Backend, hello: Hello, *, cap: int = 512) -> None:
+        self.engine = engine
+        self.model = engine.model
+        self.backend = backend
+        self.hello = hello
+        self.belief = Belief(engine.model, engine.analysis, cap=cap)
+        self.names: dict[str, tuple[str, int]] = {}
+        self.handles: dict[int, int] = {}
+        self.calls = 0
+        self.unobserved = 0
+        self.log: list[tuple[Step, Outcome]] = []
+
+    def run(self, step: Step) -> list[tuple[Step, Outcome]]:
+        """Run one step; a drain gives several outcomes, the last one decides."""
+        if step.call == "settle":
+            return [self._note(step, self._settle(step))]
+        if step.call == "drain":
+            return self._drain(step)
+        return [self._note(step, self._call(step))]
+
+    def _note(self, step: Step, outcome: Outcome) -> tuple[Step, Outcome]:
+        self.log.append((step, outcome))
+        return step, outcome
+
+    def _settle(self, step: Step) -> Outcome:
+        answer = self.backend.call("settle", {})
+        self.calls += 1
+        if isinstance(answer, Trouble):
+            return Outcome(f"no answer: {answer.kind}", answer)
+        return Outcome(answer.result, self.belief.settle())
+
+    def _drain(self, step: Step) -> list[tuple[Step, Outcome]]:
+        poll, result = self._poll()
+        made = []
+        for _ in range(MAX_POLLS):
+            before = self.calls
+            done = self._note(Step(poll, step.args), self._call(Step(poll, step.args), watch=result))
+            made.append(done)
+            if done[1].problem is not None or self._last_count == 0 or self.calls == before:
+                break
+        return made
+
+    def _poll(self) -> tuple[str, str]:
+        """The call by which entries are taken and its output that counts them: the one with a queue's owner only."""
+        for name, code in self.model.calls.items():
+            if code.outputs and len(code.params) == 1 and "nat" in {t.tag for t in code.outputs.values()}:
+                first = next(iter(code.outputs))
+                kind = next(iter(code.params.values()))
+                if kind.tag == "ref" and any(
+                    c.guard_tree is not None and not c.is_cause for c in code.successes
+                ) and code.outputs[first].tag == "nat":
+                    return name, first
+        raise BadProgram("the specification has no call that polls a queue")
+
+    # -- calls -----------------------------------------------------------------------------------
+
+    def values(self, step: Step) -> tuple[Any, ...]:
+        """The arguments in the model's terms, defaults where the program gives none."""
+        code = self.code(step.call)
+        made = []
+        for unknown in step.args.keys() - code.params.keys():
+            raise BadProgram(f"{step.call} has no parameter {unknown!r}; it has {', '.join(code.params)}")
+        for name, want in code.params.items():
+            text = step.args.get(name)
+            if text is None:
+                made.append(self.model.voc.default(want))
+            elif want.tag == "bytes":
+                made.append(_pattern(text))
+            else:
+                function, numbers = self.engine.argument(text, want, self.names)
+                made.append(self.belief.evaluate(function, *numbers))
+        return tuple(made)
+
+    def code(self, call: str) -> CallCode:
+        """The call of this name; BadProgram lists the known ones."""
+        if call not in self.model.calls:
+            known = ", ".join(["settle", "drain", *self.model.calls])
+            raise BadProgram(f"unknown verb {call!r}; known under this profile: {known}")
+        return self.model.calls[call]
+
+    def _call(self, step: Step, watch: str = "") -> Outcome:
+        code = self.code(step.call)
+        args = self.values(step)
+        self.calls += 1
+        self.unobserved += self.belief.unobserved()
+        answer: Answer | Trouble
+        if step.call == self.engine.opening:
+            answer = self._open(code)
+        else:
+            answer = self.backend.call(step.call, self._outward(code, step, args))
+        if isinstance(answer, Trouble):
+            return Outcome(f"no answer: {answer.kind}", answer)
+        try:
+            outputs, bound = self._inward(code, answer)
+        except (KeyError, TypeError, ValueError) as e:
+            trouble = Trouble(
+                "garbage", "glue", f"{step.call} answered {answer!r}, which is not of the contract: {e!r}"
+            )
+            return Outcome("not of the contract", trouble)
+        seen = _seen(answer)
+        if watch:
+            self._last_count = answer.out.get(watch, 0)
+        if self.belief.tainted and any(
+            t.tag == "ref" and a in self.belief.tainted for t, a in zip(code.params.values(), args, strict=True)
+        ):
+            self._bind(step, code, bound)
+            return Outcome(seen + " (not judged)")
+        problem = self.belief.observe(Action(step.call, args, answer.result, outputs))
+        if problem is None or isinstance(problem, ConsumerError):
+            self._bind(step, code, bound)
+        return Outcome(seen, problem)
+
+    def _open(self, code: CallCode) -> Answer:
+        out: dict[str, Any] = {}
+        for name, kind in code.outputs.items():
+            if kind.tag == "ref":
+                out[name] = 1
+            elif kind.tag == "bool":
+                out[name] = name.upper() in {c.upper() for c in self.hello.capabilities}
+            else:
+                out[name] = self.hello.limits.get(name, 0)
+        return Answer("0", out)
+
+    def _bind(self, step: Step, code: CallCode, bound: dict[str, tuple[int, int]]) -> None:
+        for name, (number, handle) in bound.items():
+            self.handles[number] = handle
+            if name in step.out:
+                self.names[step.out[name]] = (code.outputs[name].name, number)
+
+    # -- translation -----------------------------------------------------------------------------
+
+    def _outward(self, code: CallCode, step: Step, args: tuple[Any, ...]) -> dict[str, Any]:
+        return {
+            name: self._out(want, value)
+            for (name, want), value in zip(code.params.items(), args, strict=True)
+            if name in step.args
+        }
+
+    def _out(self, want: Type, value: Any) -> Any:
+        match want.tag:
+            case "ref":
+                return self.handles.get(value, 0) if value > 0 else 0
+            case "flags":
+                return sorted(value)
+            case "bytes":
+                return value.encode("latin-1").hex()
+            case "queue":
+                assert want.elem is not None
+                return [self._out(want.elem, v) for v in value]
+            case "record":
+                fields = self.model.voc.records[want.name]
+                return {f: self._out(t, v) for (f, t), v in zip(fields.items(), value, strict=True)}
+            case _:
+                return value
+
+    def _inward(self, code: CallCode, answer: Answer) -> tuple[tuple[Any, ...], dict[str, tuple[int, int]]]:
+        made: list[Any] = []
+        bound: dict[str, tuple[int, int]] = {}
+        success = answer.result in {r for c in code.successes for r in c.returns}
+        for name, kind in code.outputs.items():
+            if not success or name not in answer.out:
+                made.append(self.model.voc.default(kind))
+                if success and kind.tag == "ref":
+                    raise KeyError(name)
+                continue
+            value = answer.out[name]
+            if kind.tag == "ref":
+                if type(value) is not int or value <= 0:
+                    raise ValueError(f"{name} is {value!r}, not a handle")
+                bound[name] = (self.belief.number(), value)
+                value = bound[name][0]
+            else:
+                value = self._in(kind, value)
+            made.append(value)
+        return tuple(made), bound
+
+    def _in(self, kind: Type, value: Any) -> Any:
+        match kind.tag:
+            case "nat" if type(value) is int and value >= 0:
+                return value
+            case "bool" if type(value) is bool:
+                return value
+            case "enum" if value in self.model.voc.enums[kind.name]:
+                return value
+            case "flags":
+                return frozenset(self._in(Type("enum", kind.name), v) for v in value)
+            case "bytes":
+                return bytes.fromhex(value).decode("latin-1")
+            case _:
+                raise ValueError(f"{value!r} is not a {kind}")
+
+
+def _pattern(text: str) -> str:
+    """Bytes of a program: ``pattern`` with a number makes 4096 bytes that differ at every place."""
+    if text.startswith("pattern"):
+        seed = int(text[7:] or "0")
+        return "".join(chr((i * 7 + (i >> 8) * 13 + seed * 31 + 1) & 255) for i in range(4096))
+    try:
+        return bytes.fromhex(text).decode("latin-1")
+    except ValueError:
+        raise BadProgram(f"bytes are 'pattern', 'patternN' or hexadecimal text, not {text!r}") from None
+
+
+def _seen(answer: Answer) -> str:
+    if not answer.out:
+        return answer.result
+    shown = ", ".join(f"{k}={_short(k, v)}" for k, v in answer.out.items())
+    return f"{answer.result}, {shown}"
+
+
+def _short(name: str, value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0xFFFF:
+        return f"{value:#x}"
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:32]}... ({len(text) // 2} bytes)"
