@@ -423,7 +423,7 @@ print("waiting", flush=True)
     ("then", "number", "status"),
     [
         ("backend.call('alloc_pd', {})", signal.SIGINT, -signal.SIGINT),
-        ("", signal.SIGCONT, 0),  # forgets to close
+        ("", signal.SIGCONT, 0),
         ("import time; time.sleep(60)", signal.SIGINT, -signal.SIGINT),
     ],
     ids=["ctrl-c in a call", "no close", "ctrl-c between calls"],
@@ -431,7 +431,7 @@ print("waiting", flush=True)
 def test_a_parent_that_ends_leaves_no_child(then: str, number: int, status: int) -> None:
     mark = f"{MARK}={uuid.uuid4()}"
     parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT.format(then=then), sys.executable, str(BACKENDS / "hangs.py")],
+        [sys.executable, "-c", PARENT.format(then=then), sys.executable, str(BACKENDS / "deaf.py")],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=os.environ | dict([mark.split("=")]),
@@ -443,3 +443,24 @@ def test_a_parent_that_ends_leaves_no_child(then: str, number: int, status: int)
         parent.send_signal(number)
         assert parent.wait(30) == status
     _assert_no_child_is_left(mark)
+
+
+FORKS = """
+import os
+import sys
+from verbs_adapters.remote.client import RemoteBackend
+backend = RemoteBackend(sys.argv[1:])
+backend.reset(1)
+pid = os.fork()
+if pid == 0:
+    sys.exit()
+os.waitpid(pid, 0)
+print(backend.call("settle", {}))
+backend.close()
+"""
+
+
+def test_a_fork_of_the_parent_does_not_end_the_child() -> None:
+    command = [sys.executable, "-c", FORKS, sys.executable, str(BACKENDS / "toy.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{Answer('0')}\n"
