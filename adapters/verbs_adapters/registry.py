@@ -31,12 +31,11 @@ def process(options: Mapping[str, str], /) -> RemoteBackend:
         raise AdapterError(f"`command` cannot be split into words as a shell would: {error}") from error
     if not command:
         raise AdapterError("the adapter `process` needs `-o command='PROGRAM ARGUMENT...'`")
-    deadline = _seconds(options, "deadline", DEADLINE)
     return RemoteBackend(
         command,
-        deadline=deadline,
+        deadline=_seconds(options, "deadline", DEADLINE),
         start_deadline=_seconds(options, "start_deadline", START_DEADLINE),
-        grace=_seconds(options, "grace", min(GRACE, deadline)),
+        grace=_seconds(options, "grace", GRACE) if "grace" in options else None,
         blame=_whose(options.get("blame", "backend")),
     )
 

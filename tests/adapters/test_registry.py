@@ -151,7 +151,7 @@ def test_two_distributions_with_the_same_adapter_are_told(install: Install) -> N
 
 def test_process_runs_a_command() -> None:
     command = shlex.join([sys.executable, str(TOY)])
-    with closing(registry.create("process", {"command": command, "deadline": "5"})) as backend:
+    with closing(registry.create("process", {"command": command, "deadline": "60"})) as backend:
         assert backend.hello().name == "toy"
         assert backend.reset(1) is None
         assert backend.call("settle", {}) == Answer("0")
@@ -191,7 +191,7 @@ def test_isolated_runs_an_adapter_in_another_process(install: Install) -> None:
 
 def test_isolated_passes_options_on_and_survives_the_end_of_the_backend(install: Install) -> None:
     install(shaky="shaky_plugin:Shaky")
-    with _isolated(fault="exit", deadline="5") as backend:
+    with _isolated(fault="exit", deadline="60") as backend:
         assert backend.reset(1) is None
         trouble = backend.call("settle", {})
         assert isinstance(trouble, Trouble)

@@ -63,7 +63,7 @@ def start() -> Iterator[Start]:
     def make(script: str, *args: object, **options: Any) -> RemoteBackend:
         command = [sys.executable, str(BACKENDS / f"{script}.py"), *map(str, args)]
         environ = os.environ | dict([mark.split("=")])
-        backend = RemoteBackend(command, env=environ, **({"deadline": 5.0} | options))
+        backend = RemoteBackend(command, env=environ, **({"deadline": 60.0} | options))
         backends.append(backend)
         return backend
 
@@ -79,9 +79,16 @@ def _assert_no_child_is_left(mark: str) -> None:
     assert all(_gone(pid) for pid in _marked(mark))
 
 
-def _trouble_of_a_call(backend: RemoteBackend, verb: str = "alloc_pd") -> Trouble:
+def _reset(backend: RemoteBackend) -> None:
+    """Reset a backend whose short deadline is meant for what follows, however busy the machine is."""
+    deadline, backend.deadline = backend.deadline, 60.0
     assert backend.reset(1) is None
-    trouble = backend.call(verb, {})
+    backend.deadline = deadline
+
+
+def _trouble_of_a_call(backend: RemoteBackend) -> Trouble:
+    _reset(backend)
+    trouble = backend.call("alloc_pd", {})
     assert isinstance(trouble, Trouble), trouble
     return trouble
 
@@ -130,7 +137,7 @@ TROUBLES = [
         ["wrong_id", -1], {}, "garbage", "glue", ["has the id 2, of a request answered already, where 3 is"]
     ),
     Wrong(
-        ["late", 0.5], {"deadline": 0.2, "grace": 30.0}, "late", "backend", ["after the deadline of 0.2 s"]
+        ["late", 0.5], {"deadline": 0.2, "grace": 60.0}, "late", "backend", ["after the deadline of 0.2 s"]
     ),
     Wrong(
         ["wrong_type"], {}, "garbage", "glue", ["the output `pd` is '0x1'", "an integer from 1 to 2**64-1"]
@@ -161,7 +168,7 @@ def test_what_goes_wrong_in_a_call_is_told(start: Start, wrong: Wrong) -> None:
 @pytest.mark.parametrize("script", [["dies_at", 1], ["hangs"], ["late", 0.5]], ids=lambda script: script[0])
 def test_an_agent_in_front_of_the_device_can_take_the_blame(start: Start, script: list[object]) -> None:
     trouble = _trouble_of_a_call(
-        start(*script, deadline=0.2, grace=5.0 * (script[0] == "late"), blame="glue")
+        start(*script, deadline=0.2, grace=60.0 * (script[0] == "late"), blame="glue")
     )
     assert trouble.whose == "glue"
     assert "fault of the adapter or its set-up, not of the device" in trouble.message
@@ -204,8 +211,8 @@ def test_a_backend_that_cannot_be_set_up_is_nobodys_verdict(
 
 
 def test_a_start_has_a_deadline_of_its_own(start: Start) -> None:
-    with pytest.raises(AdapterError, match=r"No answer to request 1 \(hello\) within 0\.01 s"):
-        start("toy", start_deadline=0.01, grace=0.0).hello()
+    with pytest.raises(AdapterError, match=r"No answer to request 1 \(hello\) within 0\.05 s"):
+        start("mute", start_deadline=0.05, grace=0.0).hello()
 
 
 def test_a_command_that_cannot_be_run_is_told() -> None:
@@ -299,7 +306,7 @@ def test_standard_error_is_kept_up_to_a_bound_and_stalls_nobody(start: Start) ->
 
 def test_a_child_that_does_not_read_is_a_hang(start: Start) -> None:
     backend = start("deaf", **SHORT)
-    assert backend.reset(1) is None
+    _reset(backend)
     trouble = backend.call("write_buffer", {"buf": 1, "offset": 0, "data": "00" * 400_000})
     assert isinstance(trouble, Trouble)
     assert trouble.kind == "hang"
@@ -366,7 +373,7 @@ def test_close_lets_the_child_end_by_itself(start: Start) -> None:
 
 def test_close_ends_a_child_that_does_not_listen(start: Start) -> None:
     backend = start("deaf", deadline=0.2)
-    backend.reset(1)
+    _reset(backend)
     child = backend._child
     assert child is not None
     backend.close()
@@ -382,7 +389,7 @@ def test_without_pidfds_it_works_too(start: Start, monkeypatch: pytest.MonkeyPat
         patch.setattr(os, "pidfd_open", refuse)
         assert "exited with status 1" in _trouble_of_a_call(start("dies_at", 1)).message
         assert _trouble_of_a_call(start("hangs", **SHORT)).kind == "hang"
-        held_open = _trouble_of_a_call(start("leaves_child", **SHORT))
+        held_open = _trouble_of_a_call(start("leaves_child", deadline=2.0))
         assert held_open.kind == "crash"
         backend = start("toy")
         backend.reset(1)
@@ -423,7 +430,7 @@ print("waiting", flush=True)
     ("then", "number", "status"),
     [
         ("backend.call('alloc_pd', {})", signal.SIGINT, -signal.SIGINT),
-        ("", signal.SIGCONT, 0),  # forgets to close
+        ("", signal.SIGCONT, 0),
         ("import time; time.sleep(60)", signal.SIGINT, -signal.SIGINT),
     ],
     ids=["ctrl-c in a call", "no close", "ctrl-c between calls"],
@@ -431,7 +438,7 @@ print("waiting", flush=True)
 def test_a_parent_that_ends_leaves_no_child(then: str, number: int, status: int) -> None:
     mark = f"{MARK}={uuid.uuid4()}"
     parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT.format(then=then), sys.executable, str(BACKENDS / "hangs.py")],
+        [sys.executable, "-c", PARENT.format(then=then), sys.executable, str(BACKENDS / "deaf.py")],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=os.environ | dict([mark.split("=")]),
@@ -443,3 +450,24 @@ def test_a_parent_that_ends_leaves_no_child(then: str, number: int, status: int)
         parent.send_signal(number)
         assert parent.wait(30) == status
     _assert_no_child_is_left(mark)
+
+
+FORKS = """
+import os
+import sys
+from verbs_adapters.remote.client import RemoteBackend
+backend = RemoteBackend(sys.argv[1:])
+backend.reset(1)
+pid = os.fork()
+if pid == 0:
+    sys.exit()
+os.waitpid(pid, 0)
+print(backend.call("settle", {}))
+backend.close()
+"""
+
+
+def test_a_fork_of_the_parent_does_not_end_the_child() -> None:
+    command = [sys.executable, "-c", FORKS, sys.executable, str(BACKENDS / "toy.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{Answer('0')}\n"

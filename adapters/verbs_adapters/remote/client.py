@@ -65,14 +65,15 @@ class RemoteBackend:
         """Describe the child; it is started by the first :meth:`hello` or :meth:`reset`.
 
         `blame` says whose fault a crash, a hang or a late answer is: ``glue`` for an agent that stands
-        between us and a device that it would survive.  `env` replaces the environment.
+        between us and a device that it would survive.  `env` replaces the environment.  The attribute
+        `deadline` may be changed at any time, once it is known how slow the machine is.
         """
         if not command:
             raise AdapterError("the command of a remote backend is empty; give the program and its arguments")
         self._command = tuple(command)
-        self._deadline = deadline
+        self.deadline = deadline
         self._start_deadline = start_deadline
-        self._grace = min(deadline, GRACE) if grace is None else grace
+        self._grace = grace
         self._blame: Whose = blame
         self._env = env
         self._child: Child | None = None
@@ -102,7 +103,7 @@ class RemoteBackend:
             if trouble is not None:
                 return trouble
         asked = self._asked(messages.ResetRequest(id=self._next_id(), seed=seed), "reset")
-        reply = self._ask(asked, self._deadline, expected="ok")
+        reply = self._ask(asked, self.deadline, expected="ok")
         if isinstance(reply, Trouble):
             return reply
         self._ready = True
@@ -112,7 +113,7 @@ class RemoteBackend:
         """Perform one verb."""
         self._check_call(verb, args)
         asked = self._asked(messages.CallRequest(id=self._next_id(), verb=verb, args=dict(args)), verb)
-        reply = self._ask(asked, self._deadline, expected="answer")
+        reply = self._ask(asked, self.deadline, expected="answer")
         if isinstance(reply, Trouble):
             return reply
         assert isinstance(reply.answer, Answer)
@@ -128,7 +129,7 @@ class RemoteBackend:
         try:
             child.send(messages.encode(messages.CloseRequest(id=self._next_id())))
         finally:
-            child.end(self._deadline)
+            child.end(self.deadline)
 
     # -- beyond the contract -----------------------------------------------------------------------
 
@@ -146,7 +147,7 @@ class RemoteBackend:
             id=self._next_id(), calls=[messages.Call(verb=verb, args=dict(args)) for verb, args in calls]
         )
         asked = self._asked(request, f"batch of {len(calls)} calls, the first {calls[0][0]}")
-        reply = self._ask(asked, self._deadline * len(calls), expected="batch")
+        reply = self._ask(asked, self.deadline * len(calls), expected="batch")
         if isinstance(reply, Trouble):
             return [reply]
         assert isinstance(reply.batch, list)
@@ -217,8 +218,9 @@ class RemoteBackend:
             child.send(asked.line)
             line = child.receive(time.monotonic() + seconds)
             late = line is NoLine.QUIET
-            if late and self._grace:
-                line = child.receive(time.monotonic() + self._grace)
+            if late:
+                grace = min(seconds, GRACE) if self._grace is None else self._grace
+                line = child.receive(time.monotonic() + grace)
         except BaseException:  # Ctrl-C: a request is on its way, so this child is of no more use
             self._drop()
             raise
