@@ -40,8 +40,8 @@ def test_nothing_is_left_out(sample: Spec) -> None:
     ]:
         assert f"`{name}`" in text
         assert says in text
-    for name in (*sample.enums, *sample.records, *sample.objects, *sample.defines, *sample.choices):
-        assert f"`{name}`" in text
+    for declared in (*sample.enums, *sample.records, *sample.objects, *sample.defines, *sample.choices):
+        assert f"`{declared}`" in text
 
 
 def test_a_row_of_a_call(sample: Spec) -> None:
