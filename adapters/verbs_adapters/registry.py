@@ -1,0 +1,171 @@
+"""The adapters there are: those of entry points, and two that run others.
+
+An adapter is a :class:`~verbs_adapters.contract.BackendFactory` that a distribution announces in the entry
+point group ``verbspec.adapters``.  Two names are taken: ``process`` runs any program that speaks the remote
+protocol, ``isolated`` runs any other adapter in a process of its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+
+from verbs_adapters.contract import AdapterError, Backend, BackendFactory
+from verbs_adapters.remote.client import DEADLINE, GRACE, START_DEADLINE, RemoteBackend
+from verbs_adapters.remote.troubles import Whose
+
+GROUP = "verbspec.adapters"
+
+
+def process(options: Mapping[str, str], /) -> RemoteBackend:
+    """Run a program that speaks the remote protocol on its standard input and output."""
+    _check_known("process", options, ("command", "deadline", "start_deadline", "grace", "blame"))
+    try:
+        command = shlex.split(options.get("command", ""))
+    except ValueError as error:
+        raise AdapterError(f"`command` cannot be split into words as a shell would: {error}") from error
+    if not command:
+        raise AdapterError("the adapter `process` needs `-o command='PROGRAM ARGUMENT...'`")
+    deadline = _seconds(options, "deadline", DEADLINE)
+    return RemoteBackend(
+        command,
+        deadline=deadline,
+        start_deadline=_seconds(options, "start_deadline", START_DEADLINE),
+        grace=_seconds(options, "grace", min(GRACE, deadline)),
+        blame=_whose(options.get("blame", "backend")),
+    )
+
+
+def isolated(options: Mapping[str, str], /) -> RemoteBackend:
+    """Run another adapter in a child process, so that it may crash or hang."""
+    name = options.get("adapter")
+    if name is None:
+        raise AdapterError(f"the adapter `isolated` needs `-o adapter=NAME`; known: {', '.join(names())}")
+    _check_exists(name)
+    passed_on = [f"-o{key}={value}" for key, value in options.items() if key not in ("adapter", "deadline")]
+    # -P, and our own path: the child must import what we would, not what lies in the current directory.
+    command = [sys.executable, "-P", "-m", "verbs_adapters.remote.serve", *passed_on, "--", name]
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    return RemoteBackend(
+        command, deadline=_seconds(options, "deadline", DEADLINE), env=os.environ | {"PYTHONPATH": path}
+    )
+
+
+_BUILT_IN: dict[str, BackendFactory] = {"process": process, "isolated": isolated}
+
+
+def create(name: str, options: Mapping[str, str]) -> Backend:
+    """Make the backend of that name; whatever prevents it is an `AdapterError` that says what."""
+    _check_exists(name)
+    factory = _BUILT_IN.get(name) or _load(name)
+    try:
+        backend = factory(options)
+    except AdapterError:
+        raise
+    except Exception as error:
+        raise AdapterError(
+            f"the adapter `{name}` failed to start: {type(error).__name__}: {error}. This is a defect of the "
+            f"adapter{_origin(name)}."
+        ) from error
+    if not isinstance(backend, Backend):
+        raise AdapterError(
+            f"the adapter `{name}`{_origin(name)} made a {type(backend).__name__}, which lacks a method of "
+            "the contract (hello, reset, call, close). This is a defect of the adapter."
+        )
+    return backend
+
+
+def names() -> dict[str, str]:
+    """Each adapter's name with one line on what it is, or on why it cannot be used."""
+    found = {}
+    for name in sorted(_entry_points()):
+        try:
+            found[name] = _first_line(_load(name))
+        except AdapterError as error:
+            found[name] = f"(unusable: {error})"
+    return {name: _first_line(factory) for name, factory in _BUILT_IN.items()} | found
+
+
+def _entry_points() -> dict[str, list[EntryPoint]]:
+    """The entry points by name; more than one only if distributions disagree."""
+    found: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=GROUP):
+        if point.name not in _BUILT_IN:
+            found.setdefault(point.name, []).append(point)
+    return found
+
+
+def _check_exists(name: str) -> None:
+    known = [*_BUILT_IN, *sorted(_entry_points())]
+    if name not in known:
+        raise AdapterError(
+            f"there is no adapter `{name}`; known: {', '.join(known)}. One that is missing comes with a "
+            f"distribution that has an entry point in the group {GROUP}: is it installed in this environment?"
+        )
+
+
+def _load(name: str) -> BackendFactory:
+    point, *others = _entry_points()[name]
+    if others:
+        raise AdapterError(
+            f"several distributions bring an adapter `{name}`: "
+            f"{', '.join(map(_distribution, [point, *others]))}. Uninstall all but one."
+        )
+    try:
+        factory: BackendFactory = point.load()
+    except Exception as error:
+        raise AdapterError(
+            f"the adapter `{name}` of {_distribution(point)} cannot be loaded from `{point.value}`: "
+            f"{type(error).__name__}: {error}. Reinstall that distribution or report it there."
+        ) from error
+    return factory
+
+
+def _origin(name: str) -> str:
+    return "".join(f" (from {_distribution(point)})" for point in _entry_points().get(name, []))
+
+
+def _distribution(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown distribution"
+
+
+def _first_line(factory: BackendFactory) -> str:
+    return (inspect.getdoc(factory) or "").partition("\n")[0]
+
+
+# -- options -----------------------------------------------------------------------------------------
+
+
+def _check_known(adapter: str, options: Mapping[str, str], known: tuple[str, ...]) -> None:
+    for key in options:
+        if key not in known:
+            raise AdapterError(f"the adapter `{adapter}` has no option `{key}`; known: {', '.join(known)}")
+
+
+def _seconds(options: Mapping[str, str], key: str, default: float) -> float:
+    text = options.get(key)
+    if text is None:
+        return default
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not (0 < seconds < math.inf):
+        raise AdapterError(
+            f"`{key}={text}` is not a time: give a positive number of seconds, like `{key}=2.5`"
+        )
+    return seconds
+
+
+_WHOSE: dict[str, Whose] = {"backend": "backend", "glue": "glue"}
+
+
+def _whose(text: str) -> Whose:
+    if text not in _WHOSE:
+        raise AdapterError(f"`blame={text}` is neither of: {', '.join(_WHOSE)}")
+    return _WHOSE[text]

@@ -1,0 +1,339 @@
+"""A backend in a child process, with a deadline on every call.
+
+Theory of operation
+-------------------
+:class:`RemoteBackend` speaks the protocol of :mod:`verbs_adapters.remote.messages` to one child at a time and
+turns whatever may go wrong into a :class:`~verbs_adapters.contract.Trouble`:
+
+==========================================  ========  =======================================================
+what happened                               kind      whose
+==========================================  ========  =======================================================
+the child ended                             crash     ``backend`` (option `blame`)
+no answer by the deadline                   hang      ``backend`` (option `blame`)
+an answer after the deadline, within grace  late      ``backend`` (option `blame`)
+a line that is not an answer                garbage   ``glue``
+the agent reported a trouble                as told   as told
+==========================================  ========  =======================================================
+
+A child that has never said hello was not set up: its crash, hang or lateness is the glue's.
+Every trouble ends the child, and the next ``reset`` starts another one.  A message says what happened, whose
+fault that is held to be and what to do; the evidence holds the command, the request, and standard error.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from verbs_adapters.contract import CONTRACT_VERSION, AdapterError, Answer, Hello, Trouble, Value
+from verbs_adapters.remote import messages, troubles
+from verbs_adapters.remote.child import Child, End, NoLine
+from verbs_adapters.remote.messages import Outcome, Reply, Request
+from verbs_adapters.remote.shapes import clip, wrong_answer, wrong_arguments
+from verbs_adapters.remote.troubles import Scene, Whose
+
+DEADLINE = 10.0
+"""Seconds that a call may take unless an option says otherwise."""
+
+START_DEADLINE = 60.0
+"""Seconds from the start of a child to its hello: it may load a driver or log in somewhere first."""
+
+GRACE = 1.0
+"""Seconds after the deadline in which an answer is late and not a hang (never more than the deadline)."""
+
+_LEAVE = 1.0
+"""Seconds that a child gets to end by itself after its standard input or output was closed."""
+
+
+class RemoteBackend:
+    """The contract's ``Backend``, spoken to a command over its standard input and output."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        deadline: float = DEADLINE,
+        start_deadline: float = START_DEADLINE,
+        grace: float | None = None,
+        blame: Whose = "backend",
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        """Describe the child; it is started by the first :meth:`hello` or :meth:`reset`.
+
+        `blame` says whose fault a crash, a hang or a late answer is: ``glue`` for an agent that stands
+        between us and a device that it would survive.  `env` replaces the environment.
+        """
+        if not command:
+            raise AdapterError("the command of a remote backend is empty; give the program and its arguments")
+        self._command = tuple(command)
+        self._deadline = deadline
+        self._start_deadline = start_deadline
+        self._grace = min(deadline, GRACE) if grace is None else grace
+        self._blame: Whose = blame
+        self._env = env
+        self._child: Child | None = None
+        self._hello: Hello | None = None
+        self._last_id = messages.NO_REQUEST
+        self._ready = False
+        self._closed = False
+
+    # -- the contract ------------------------------------------------------------------------------
+
+    def hello(self) -> Hello:
+        """Say what the backend is, starting it if need be; one that cannot say is an `AdapterError`."""
+        self._check_open()
+        if self._hello is None:
+            trouble = self._start()
+            if trouble is not None:
+                raise AdapterError(trouble.message)
+        assert self._hello is not None
+        return self._hello
+
+    def reset(self, seed: int) -> Trouble | None:
+        """Start from a fresh device context, in a fresh child if the last one is gone."""
+        self._check_open()
+        self._ready = False
+        if self._child is None:
+            trouble = self._start()
+            if trouble is not None:
+                return trouble
+        asked = self._asked(messages.ResetRequest(id=self._next_id(), seed=seed), "reset")
+        reply = self._ask(asked, self._deadline, expected="ok")
+        if isinstance(reply, Trouble):
+            return reply
+        self._ready = True
+        return None
+
+    def call(self, verb: str, args: Mapping[str, Value]) -> Answer | Trouble:
+        """Perform one verb."""
+        self._check_call(verb, args)
+        asked = self._asked(messages.CallRequest(id=self._next_id(), verb=verb, args=dict(args)), verb)
+        reply = self._ask(asked, self._deadline, expected="answer")
+        if isinstance(reply, Trouble):
+            return reply
+        assert isinstance(reply.answer, Answer)
+        wrong = wrong_answer(verb, reply.answer)
+        return reply.answer if wrong is None else self._garbage(asked, wrong, reply)
+
+    def close(self) -> None:
+        """Ask the child to end, and end it.  Closing twice is allowed."""
+        self._closed = True
+        child, self._child = self._child, None
+        if child is None:
+            return
+        try:
+            child.send(messages.encode(messages.CloseRequest(id=self._next_id())))
+        finally:
+            child.end(self._deadline)
+
+    # -- beyond the contract -----------------------------------------------------------------------
+
+    def batch(self, calls: Sequence[tuple[str, Mapping[str, Value]]]) -> list[Answer | Trouble]:
+        """Perform verbs one after the other in one round trip; the first trouble ends the list.
+
+        The deadline is that of all calls together.  If the child crashes or hangs, the answers given
+        before are lost with it and the list holds only the trouble.
+        """
+        for verb, args in calls:
+            self._check_call(verb, args)
+        if not calls:
+            return []
+        request = messages.BatchRequest(
+            id=self._next_id(), calls=[messages.Call(verb=verb, args=dict(args)) for verb, args in calls]
+        )
+        asked = self._asked(request, f"batch of {len(calls)} calls, the first {calls[0][0]}")
+        reply = self._ask(asked, self._deadline * len(calls), expected="batch")
+        if isinstance(reply, Trouble):
+            return [reply]
+        assert isinstance(reply.batch, list)
+        outcomes = _outcomes([verb for verb, _ in calls], reply.batch)
+        if isinstance(outcomes, str):
+            return [self._garbage(asked, outcomes, reply)]
+        return [
+            self._told(asked, outcome) if isinstance(outcome, Trouble) else outcome for outcome in outcomes
+        ]
+
+    # -- one child ---------------------------------------------------------------------------------
+
+    def _start(self) -> Trouble | None:
+        """Start a child and let it introduce itself."""
+        try:
+            self._child = Child(self._command, self._env, messages.MAX_LINE)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise AdapterError(
+                f"cannot start `{shlex.join(self._command)}`: {reason}. Check that the program exists, is "
+                "executable and is on PATH."
+            ) from error
+        asked = self._asked(messages.HelloRequest(id=self._next_id()), "hello")
+        reply = self._ask(asked, self._start_deadline, expected="hello")
+        if isinstance(reply, Trouble):
+            return reply
+        assert isinstance(reply.hello, Hello)
+        wrong = self._wrong_hello(str(reply.protocol), reply.hello)
+        if wrong is not None:
+            return self._garbage(asked, wrong, reply)
+        self._hello = reply.hello
+        return None
+
+    def _wrong_hello(self, protocol: str, hello: Hello) -> str | None:
+        """What keeps us from working with a backend that says this of itself, or None."""
+        for what, theirs, ours in (
+            ("protocol", protocol, messages.PROTOCOL),
+            ("contract", hello.contract, CONTRACT_VERSION),
+        ):
+            if messages.major(theirs) != messages.major(ours):
+                return (
+                    f"it speaks version {clip(theirs)} of the {what} and this verbspec version {ours}; "
+                    "install versions of the two that share the number before the dot"
+                )
+        if self._hello is not None and hello != self._hello:
+            return f"it now introduces itself as {hello} and did so before as {self._hello}"
+        return None
+
+    def _ask(self, asked: _Asked, seconds: float, expected: str) -> Reply | Trouble:
+        """Send a request and wait for its reply, which has the key `expected`."""
+        line, late = self._converse(asked, seconds)
+        if isinstance(line, NoLine):
+            return self._silence(asked, seconds, line)
+        reply = _decode(asked, line, expected)
+        if isinstance(reply, str):
+            return self._garbage(asked, reply, line)
+        if isinstance(reply.trouble, Trouble):
+            return self._told(asked, reply.trouble)
+        if late:
+            return troubles.late(self._scene(asked), self._fault(), seconds, line)
+        return reply
+
+    def _converse(self, asked: _Asked, seconds: float) -> tuple[bytes | NoLine, bool]:
+        """The line that comes back, or why none does; and whether the deadline had passed."""
+        child = self._child
+        assert child is not None
+        try:
+            child.send(asked.line)
+            line = child.receive(time.monotonic() + seconds)
+            late = line is NoLine.QUIET
+            if late and self._grace:
+                line = child.receive(time.monotonic() + self._grace)
+        except BaseException:  # Ctrl-C: a request is on its way, so this child is of no more use
+            self._drop()
+            raise
+        return line, late
+
+    def _silence(self, asked: _Asked, seconds: float, why: NoLine) -> Trouble:
+        if why is NoLine.ENDLESS:
+            scene = self._scene(asked)
+            return troubles.garbage(scene, f"the line is longer than {messages.MAX_LINE} bytes", scene.unread)
+        scene = self._scene(asked, _LEAVE if why is NoLine.ENDED else 0.0)
+        if why is NoLine.ENDED or scene.end.by_itself:
+            return troubles.crash(scene, self._fault())
+        return troubles.hang(scene, self._fault(), seconds)
+
+    def _garbage(self, asked: _Asked, problem: str, answer: Reply | bytes) -> Trouble:
+        line = messages.encode(answer).rstrip() if isinstance(answer, Reply) else answer
+        return troubles.garbage(self._scene(asked), problem, line)
+
+    def _told(self, asked: _Asked, trouble: Trouble) -> Trouble:
+        return troubles.told(self._scene(asked, _LEAVE), trouble)
+
+    def _fault(self) -> Whose:
+        """Whose fault it is that the child does not answer: a child that never said hello was not set up."""
+        return "glue" if self._hello is None else self._blame
+
+    def _scene(self, asked: _Asked, patience: float = 0.0) -> Scene:
+        """End the child over a request and gather what is known."""
+        child = self._child
+        assert child is not None
+        end = self._drop(patience)
+        what = f"request {asked.id} ({asked.what})"
+        return Scene(shlex.join(self._command), what, asked.line, end, child.unread, child.stderr)
+
+    def _drop(self, patience: float = 0.0) -> End:
+        """End the child; only a reset starts another one."""
+        child, self._child = self._child, None
+        self._ready = False
+        assert child is not None
+        return child.end(patience)
+
+    # -- small things ------------------------------------------------------------------------------
+
+    def _next_id(self) -> int:
+        """Ids go on over all children, so that no answer is ever taken for that to another request."""
+        self._last_id += 1
+        return self._last_id
+
+    def _asked(self, request: Request, what: str) -> _Asked:
+        """A request as it goes out."""
+        try:
+            line = messages.encode(request)
+        except TypeError as error:
+            raise AdapterError(f"`{what}` has an argument that JSON cannot hold: {error}") from error
+        if len(line) > messages.MAX_LINE:
+            raise AdapterError(
+                f"`{what}` makes a request of {len(line)} bytes, and a line has at most {messages.MAX_LINE}; "
+                "make it several calls"
+            )
+        return _Asked(request.id, what, line)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise AdapterError("this backend was closed; create another one")
+
+    def _check_call(self, verb: str, args: Mapping[str, Value]) -> None:
+        self._check_open()
+        if not self._ready:
+            raise AdapterError(
+                f"`{verb}` was called without a context; call reset first, and after each trouble"
+            )
+        wrong = wrong_arguments(verb, args)
+        if wrong is not None:
+            raise AdapterError(f"this call is not of the contract: {wrong}")
+
+
+class _Asked(NamedTuple):
+    """A request that was sent."""
+
+    id: int
+    what: str
+    line: bytes
+
+
+def _decode(asked: _Asked, line: bytes, expected: str) -> Reply | str:
+    """The reply that a line holds, or what is wrong with it."""
+    try:
+        reply = messages.decode_reply(line)
+    except msgspec.ValidationError as error:
+        return f"the line is JSON but not a reply of the protocol: {error}"
+    except (msgspec.DecodeError, RecursionError) as error:
+        return f"the line is not JSON ({error}); logs belong on standard error, not on standard output"
+    (key,) = reply.contents()
+    if key == "trouble" and reply.id == messages.NO_REQUEST:
+        return reply  # the agent could not even read which request it was
+    if reply.id != asked.id:
+        past = "answered already" if 0 < reply.id < asked.id else "never made"
+        return f"the reply has the id {reply.id}, of a request {past}, where {asked.id} is due"
+    if key not in (expected, "trouble"):
+        return f"the reply has the key `{key}` where `{expected}` is due"
+    return reply
+
+
+def _outcomes(verbs: Sequence[str], batch: Sequence[Outcome]) -> list[Answer | Trouble] | str:
+    """What became of the calls of a batch, or what is wrong with the list."""
+    outcomes: list[Answer | Trouble] = []
+    for number, (verb, outcome) in enumerate(zip(verbs, batch, strict=False), 1):
+        if isinstance(outcome.answer, Answer):
+            wrong = wrong_answer(verb, outcome.answer)
+            if wrong is not None:
+                return f"of call {number} ({verb}), {wrong}"
+            outcomes.append(outcome.answer)
+        elif isinstance(outcome.trouble, Trouble):
+            outcomes.append(outcome.trouble)
+            break
+    stopped = bool(outcomes) and isinstance(outcomes[-1], Trouble)
+    if len(batch) != (len(outcomes) if stopped else len(verbs)):
+        return f"{len(batch)} outcomes for {len(verbs)} calls; it goes on to the first trouble or to the end"
+    return outcomes

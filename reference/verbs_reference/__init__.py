@@ -1,0 +1,1 @@
+"""What the specification means: language, model, belief and proofs."""

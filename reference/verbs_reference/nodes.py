@@ -1,0 +1,289 @@
+"""The typed tree of an expression or a statement.
+
+The parser (``parse``) makes these nodes; three readers walk them: ``compiled`` turns them into Python
+functions, ``naive`` evaluates them by plain recursion, ``solver`` turns them into z3 terms.  Defines are
+expanded by the parser, so that a tree holds nothing but what stands here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from verbs_reference.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """An expression; ``type`` is known for every node."""
+
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Const(Expr):
+    """A literal: number, truth value, null (0), enumerator (text)."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Var(Expr):
+    """A parameter, output, bound variable or local name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Expr):
+    """A field of the object that ``obj`` refers to; of null it is the type's default."""
+
+    obj: Expr
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Expr):
+    """A field of a record value."""
+
+    record: Expr
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Expr):
+    """Negation."""
+
+    arg: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Logic(Expr):
+    """``and``/``or`` over two or more arguments, evaluated from the left as far as needed."""
+
+    op: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Arith(Expr):
+    """``+ - * // %`` on naturals; ``-`` stops at 0; divisors are positive constants or shl(n)."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Expr):
+    """``== != < <= > >=``."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class If(Expr):
+    """``then if test else other``."""
+
+    test: Expr
+    then: Expr
+    other: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Member(Expr):
+    """``item in group``: group is a flags value or a queue."""
+
+    item: Expr
+    group: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Flags(Expr):
+    """A flags value, element by element."""
+
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Expr):
+    """A record value; ``parts`` in the order of the declaration."""
+
+    parts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Over(Expr):
+    """``any all count sum flat`` of ``body`` for ``var`` in ``domain`` where ``test`` holds.
+
+    ``domain`` is an expression (queue, flags) or an object kind's name: all its live objects.
+    """
+
+    op: str
+    var: str
+    var_type: Type
+    domain: Expr | str
+    test: Expr | None
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup(Expr):
+    """The live object of a kind whose immutable field has this value, or null."""
+
+    kind: str
+    field: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Expr):
+    """The option that this backend takes."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin(Expr):
+    """A function of the language: ``len head last alive pow2 shl span walk load size``."""
+
+    op: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stmt:
+    """A statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assign(Stmt):
+    """``obj.field = value``; nothing happens where obj is null."""
+
+    obj: Expr
+    field: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Push(Stmt):
+    """Add at a queue's tail."""
+
+    obj: Expr
+    field: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Pop(Stmt):
+    """Drop a queue's head; nothing happens where it is empty."""
+
+    obj: Expr
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Clear(Stmt):
+    """Empty a queue."""
+
+    obj: Expr
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Let(Stmt):
+    """Give a value a local name."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class New(Stmt):
+    """Make an object; ``values`` by field, the rest are their initial values."""
+
+    name: str
+    kind: str
+    values: tuple[tuple[str, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Delete(Stmt):
+    """End an object's life; its fields stay readable, it is no longer found."""
+
+    obj: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Store(Stmt):
+    """Put bytes at places of memory."""
+
+    places: Expr
+    data: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Branch(Stmt):
+    """``if``."""
+
+    test: Expr
+    then: tuple[Stmt, ...]
+    other: tuple[Stmt, ...]
+
+
+def substitute(expr: Expr, values: dict[str, Expr]) -> Expr:
+    """The expression with variables replaced; bound variables hide outer ones of the same name."""
+    if isinstance(expr, Var):
+        return values.get(expr.name, expr)
+    changed = {}
+    for name in type(expr).__dataclass_fields__:
+        old = getattr(expr, name)
+        inner = values
+        if isinstance(expr, Over) and name in {"test", "body"} and expr.var in values:
+            inner = {k: v for k, v in values.items() if k != expr.var}
+        if isinstance(old, Expr):
+            new: object = substitute(old, inner)
+        elif isinstance(old, tuple) and old and isinstance(old[0], Expr):
+            new = tuple(substitute(e, inner) for e in old)
+        else:
+            continue
+        changed[name] = new
+    if not changed:
+        return expr
+    return type(expr)(**{n: changed.get(n, getattr(expr, n)) for n in type(expr).__dataclass_fields__})
+
+
+def children(expr: Expr) -> list[Expr]:
+    """The direct subexpressions."""
+    found: list[Expr] = []
+    for name in type(expr).__dataclass_fields__:
+        value = getattr(expr, name)
+        if isinstance(value, Expr):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found.extend(e for e in value if isinstance(e, Expr))
+    return found
+
+
+def walk(expr: Expr) -> list[Expr]:
+    """The expression and everything below it."""
+    found = [expr]
+    for child in children(expr):
+        found.extend(walk(child))
+    return found
+
+
+def free_names(expr: Expr) -> set[str]:
+    """The variables that an expression mentions and does not bind itself."""
+    if isinstance(expr, Var):
+        return {expr.name}
+    names: set[str] = set()
+    for name in type(expr).__dataclass_fields__:
+        value = getattr(expr, name)
+        parts = value if isinstance(value, tuple) else (value,)
+        inner = set().union(*(free_names(e) for e in parts if isinstance(e, Expr)))
+        if isinstance(expr, Over) and name in {"test", "body"}:
+            inner.discard(expr.var)
+        names |= inner
+    return names

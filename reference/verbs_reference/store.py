@@ -1,0 +1,261 @@
+"""The model's state, updated in place with undo.
+
+An object is a list: its number, whether it is alive, then its fields in declared order.  Null of each
+kind is an object too, with a negative number and default fields, so that reading through null needs no
+test.  Everything that can change is a cell of some container; a change is journaled as (container, key,
+old value), which makes undo, redo and comparison of branches one mechanism for fields, the sets of live
+objects, look-up tables and the sets of busy queues alike.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from verbs_reference.vocabulary import Vocabulary
+
+ALIVE = 1
+FIRST_FIELD = 2
+MISSING = object()
+PAGE = 4096
+
+Entry = tuple[Any, Any, Any]
+
+
+class NeedChoice(Exception):
+    """An expression asked for a choice that is open; the search forks and asks again."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class Layout:
+    """Where each field of each kind stands, derived once from the vocabulary."""
+
+    def __init__(self, voc: Vocabulary, looked_up: set[tuple[str, str]], triggers: set[tuple[str, str]]) -> None:
+        self.voc = voc
+        self.kinds = tuple(voc.objects)
+        self.null = {kind: -1 - i for i, kind in enumerate(self.kinds)}
+        self.slot = {
+            kind: {f: FIRST_FIELD + i for i, f in enumerate(fields)} for kind, fields in voc.objects.items()
+        }
+        self.looked_up = sorted(looked_up)
+        self.triggers = triggers
+        self.memory = {
+            kind: (name, *info.bounds)
+            for kind, fields in voc.objects.items()
+            for name, info in fields.items()
+            if info.bounds
+        }
+        self.defaults = {
+            kind: [voc.default(info.type) for info in fields.values()] for kind, fields in voc.objects.items()
+        }
+
+
+class Store:
+    """One model state and its journal."""
+
+    __slots__ = ("active", "journal", "layout", "live", "objects", "once", "options", "pages", "table", "counter")
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.objects: dict[int, list[Any]] = {
+            number: [number, False, *layout.defaults[kind]] for kind, number in layout.null.items()
+        }
+        self.live: dict[str, dict[int, bool]] = {kind: {} for kind in layout.kinds}
+        self.table: dict[tuple[str, str], dict[Any, int]] = {key: {} for key in layout.looked_up}
+        self.active: dict[tuple[str, str], dict[int, bool]] = {key: {} for key in layout.triggers}
+        self.pages: dict[int, int] = {}
+        self.options: dict[str, str] = {}
+        self.once: dict[str, str] = {}
+        self.counter = [1]
+        self.journal: list[Entry] = []
+
+    # -- changes ---------------------------------------------------------------------------------
+
+    def put(self, container: Any, key: Any, value: Any) -> None:
+        """Change one cell, remembering what it held."""
+        old = container.get(key, MISSING) if type(container) is dict else container[key]
+        self.journal.append((container, key, old))
+        if value is MISSING:
+            container.pop(key, None)
+        else:
+            container[key] = value
+
+    def set(self, number: int, slot: int, value: Any) -> None:
+        """Assign a field; nothing happens through null."""
+        if number > 0:
+            obj = self.objects[number]
+            self.journal.append((obj, slot, obj[slot]))
+            obj[slot] = value
+
+    def push(self, number: int, slot: int, value: Any, trigger: tuple[str, str] | None) -> None:
+        """Add at a queue's tail."""
+        if number > 0:
+            obj = self.objects[number]
+            old = obj[slot]
+            self.journal.append((obj, slot, old))
+            obj[slot] = (*old, value)
+            if trigger is not None and not old:
+                self.put(self.active[trigger], number, True)
+
+    def queue(self, number: int, slot: int, value: tuple[Any, ...], trigger: tuple[str, str] | None) -> None:
+        """Replace a queue's content."""
+        if number > 0:
+            obj = self.objects[number]
+            self.journal.append((obj, slot, obj[slot]))
+            obj[slot] = value
+            if trigger is not None:
+                busy = self.active[trigger]
+                if value and number not in busy:
+                    self.put(busy, number, True)
+                elif not value and number in busy:
+                    self.put(busy, number, MISSING)
+
+    def fresh(self) -> int:
+        """A number for a new object."""
+        number = self.counter[0]
+        self.put(self.counter, 0, number + 1)
+        return number
+
+    def new(self, kind: str, number: int, values: dict[str, Any]) -> int:
+        """Make an object with this number; fields not given take their defaults."""
+        slots = self.layout.slot[kind]
+        obj = [number, True, *self.layout.defaults[kind]]
+        for name, value in values.items():
+            obj[slots[name]] = value
+        self.put(self.objects, number, obj)
+        self.put(self.live[kind], number, True)
+        for key in self.layout.looked_up:
+            if key[0] == kind:
+                self.put(self.table[key], obj[slots[key[1]]], number)
+        if kind in self.layout.memory:
+            self._map(kind, obj, number)
+        return number
+
+    def delete(self, kind: str, number: int) -> None:
+        """End an object's life."""
+        if number not in self.live[kind]:
+            return
+        obj = self.objects[number]
+        slots = self.layout.slot[kind]
+        self.put(obj, ALIVE, False)
+        self.put(self.live[kind], number, MISSING)
+        for key in self.layout.looked_up:
+            value = obj[slots[key[1]]] if key[0] == kind else MISSING
+            if value is not MISSING and self.table[key].get(value) == number:
+                self.put(self.table[key], value, MISSING)
+        for trigger in self.layout.triggers:
+            if trigger[0] == kind and number in self.active[trigger]:
+                self.put(self.active[trigger], number, MISSING)
+        if kind in self.layout.memory:
+            self._map(kind, obj, None)
+
+    def _map(self, kind: str, obj: list[Any], owner: int | None) -> None:
+        name, first, length = self.layout.memory[kind]
+        slots = self.layout.slot[kind]
+        start, size = obj[slots[first]], obj[slots[length]]
+        if owner is not None and not obj[slots[name]]:
+            obj[slots[name]] = bytes(size)
+        for page in range(start // PAGE, (start + max(size, 1) - 1) // PAGE + 1):
+            self.put(self.pages, page, MISSING if owner is None else owner)
+
+    # -- undo, redo ------------------------------------------------------------------------------
+
+    def undo(self, mark: int) -> None:
+        """Take back every change since the journal had this length."""
+        journal = self.journal
+        while len(journal) > mark:
+            container, key, old = journal.pop()
+            if old is MISSING:
+                container.pop(key, None)
+            else:
+                container[key] = old
+
+    def changes(self, mark: int) -> list[Entry]:
+        """The net changes since the journal had this length, as (container, key, new value)."""
+        seen: dict[tuple[int, Any], Entry] = {}
+        for container, key, old in self.journal[mark:]:
+            place = (id(container), key)
+            if place not in seen:
+                seen[place] = (container, key, old)
+        made = []
+        for container, key, old in seen.values():
+            now = container.get(key, MISSING) if type(container) is dict else container[key]
+            if now is not old and now != old:
+                made.append((container, key, now))
+        return made
+
+    def redo(self, changes: list[Entry]) -> None:
+        """Apply changes that :meth:`changes` returned."""
+        for container, key, value in changes:
+            self.put(container, key, value)
+
+    def signature(self, mark: int) -> frozenset[tuple[Any, ...]]:
+        """A value that equals that of another branch iff the two states are equal; from a common mark."""
+        made = set()
+        for container, key, value in self.changes(mark):
+            if type(container) is list and container is not self.counter:
+                made.add((container[0], key, value))
+            elif container is self.objects:
+                made.add((0, key, tuple(value) if value is not MISSING else None))
+            else:
+                made.add((id(container), key, None if value is MISSING else value))
+        return frozenset(made)
+
+    # -- what expressions call -------------------------------------------------------------------
+
+    def choose(self, name: str) -> str:
+        """The option of a choice in this branch; NeedChoice if none is fixed yet."""
+        option = self.once.get(name) or self.options.get(name)
+        if option is None:
+            raise NeedChoice(name)
+        return option
+
+    def load(self, places: tuple[tuple[int, int], ...]) -> bytes:
+        """The bytes at these places; 0 where there is no memory."""
+        made = bytearray()
+        for start, length in places:
+            number = self.pages.get(start // PAGE)
+            piece = b""
+            if number is not None:
+                data, offset = self._memory(number)[2:]
+                piece = data[start - offset : start - offset + length]
+            made += piece.ljust(length, b"\0")
+        return bytes(made)
+
+    def store(self, places: tuple[tuple[int, int], ...], data: bytes) -> None:
+        """Put bytes at these places, in order; what has no memory is dropped."""
+        at = 0
+        for start, length in places:
+            piece, at = data[at : at + length], at + length
+            number = self.pages.get(start // PAGE)
+            if number is None:
+                continue
+            slot, obj, old, base = self._memory(number)
+            low = start - base
+            self.put(obj, slot, old[:low] + piece[: len(old) - low] + old[low + len(piece) :])
+
+    def _memory(self, number: int) -> tuple[int, list[Any], bytes, int]:
+        obj = self.objects[number]
+        kind = next(k for k in self.layout.memory if number in self.live[k])
+        name, first, _ = self.layout.memory[kind]
+        slots = self.layout.slot[kind]
+        return slots[name], obj, obj[slots[name]], obj[slots[first]]
+
+
+def walk_pages(
+    pages: tuple[int, ...], page_size: int, first: int, start: int, length: int
+) -> tuple[tuple[int, int], ...]:
+    """The places of ``length`` bytes from byte ``start`` of a region that begins ``first`` bytes into its pages."""
+    made: list[tuple[int, int]] = []
+    position = first + start
+    while length > 0 and page_size > 0:
+        index, offset = divmod(position, page_size)
+        if index >= len(pages):
+            break
+        count = min(length, page_size - offset)
+        made.append((pages[index] + offset, count))
+        position += count
+        length -= count
+    return tuple(made)

@@ -1,0 +1,158 @@
+"""Markdown: a summary for a pull request, a mail or a CI page.
+
+The verdict stands first; passing rules are only counted.  Whatever a backend said stands in code spans or
+is escaped, so that it can neither format, nor mention anybody (``@name``, ``#123``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from verbs_reports.results import Choice, Header, Program, Results
+from verbs_reports.summary import CONTEXT, Summary, blamed, facts_of, replay_command, steps_of, summarize
+from verbs_reports.text import clean, one_line, plural
+from verbs_reports.verdicts import Verdict
+
+_ACTIVE: Final = re.compile(r"[&<>@#$*`\[\]~\\]|(?<!\w)_|_(?!\w)")
+_BAR: Final = "\\|"
+
+SHOWN: Final = 10
+"""How many failing programs are told in full."""
+
+
+def render(results: Results) -> str:
+    """Give the summary of the results as GitHub-flavoured Markdown.  Never raises."""
+    summary = summarize(results)
+    header = results.header
+    device = f"{header.device.name} {header.device.version}".strip()
+    blocks = [
+        f"# {summary.verdict.upper()}: {_escape(device)}, {_escape(header.api)}, {_escape(header.transport)}",
+        *(f"> **{_escape(alarm)}**" for alarm in summary.alarms),
+        *(f"> {_escape(notice)}" for notice in summary.notices),
+        f"**{summary.headline}.**",
+        *_rules(summary),
+        *_programs(header, summary),
+        *_choices(results.choices),
+        *_facts(results),
+    ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _rules(summary: Summary) -> list[str]:
+    lines = summary.not_pass
+    if not lines:
+        return []
+    cells = [
+        (
+            f"**{line.verdict}**",
+            _code(line.rule),
+            line.level,
+            str(line.fired),
+            _escape(line.reason or line.says),
+        )
+        for line in lines
+    ]
+    return ["## Rules that are not pass", _table(("Verdict", "Rule", "Level", "Fired", "Why"), cells)]
+
+
+def _programs(header: Header, summary: Summary) -> list[str]:
+    blocks = []
+    for program in summary.explained[:SHOWN]:
+        rule = blamed(program)
+        blocks.append(f"### {program.verdict}: {_code(program.name)}" + (f", {_code(rule)}" if rule else ""))
+        blocks += _story(header, program)
+    if (hidden := len(summary.explained) - SHOWN) > 0:
+        blocks.append(f"{plural(hidden, 'more program')} of this kind in the results file.")
+    if summary.silent:
+        silent = plural(len(summary.silent), "program")
+        blocks.append(f"Not told here: {silent} that did not pass, without a failing step.")
+    return ["## Programs that show it", *blocks] if blocks else []
+
+
+def _story(header: Header, program: Program) -> list[str]:
+    failure, trouble = program.failure, program.trouble
+    points = []
+    if failure is not None:
+        points += [f"message: {_escape(failure.message)}"] if failure.message else []
+        points += [f"seen: {_code(failure.seen)}"]
+        points += [f"allowed: {_code(allowed)}" for allowed in failure.allowed] or ["allowed: nothing"]
+        points += ["suspects: " + ", ".join(map(_code, failure.suspects))] if failure.suspects else []
+    elif program.reason:
+        points.append(_escape(program.reason))
+    if trouble is not None:
+        points.append(f"{_escape(trouble.kind)} of the {_escape(trouble.whose)}: {_escape(trouble.message)}")
+    if command := replay_command(header, program):
+        points.append(f"replay: {_code(command)}")
+    blocks = ["\n".join(f"- {point}" for point in points)]
+    if steps := steps_of(program):
+        first = max(0, (failure.step if failure is not None else len(steps)) - CONTEXT - 1)
+        lines = [f"(steps 1 to {first} left out)"] if first else []
+        lines += [
+            f"{'>' if step.failing else ' '} {step.number:3}  {one_line(step.text)}" for step in steps[first:]
+        ]
+        blocks.append(_fenced("\n".join(lines)))
+    if trouble is not None and trouble.evidence:
+        blocks.append(_fenced(clean(trouble.evidence)))
+    return blocks
+
+
+def _choices(choices: Iterable[Choice]) -> list[str]:
+    cells = [
+        (
+            choice.verdict,
+            _code(choice.choice),
+            ", ".join(map(_code, choice.taken)) or "nothing",
+            ", ".join(map(_code, choice.options)),
+            "yes" if choice.stable else "no",
+        )
+        for choice in choices
+    ]
+    if not cells:
+        return []
+    return ["## Choices", _table(("Verdict", "Choice", "Still possible", "Allowed", "Stable"), cells)]
+
+
+def _facts(results: Results) -> list[str]:
+    header = results.header
+    cells = [
+        (name, _escape(value)) for members in facts_of(results).values() for name, value in members.items()
+    ]
+    cells += [("capabilities", ", ".join(map(_code, header.capabilities)) or "none")]
+    cells += [
+        ("limits", ", ".join(_code(f"{name}={value}") for name, value in header.limits.items()) or "none")
+    ]
+    return ["## Device and run", _table(("", ""), cells), "Repeat it with", _fenced(clean(header.command))]
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str | Verdict, ...]]) -> str:
+    # A bar splits a cell even inside a code span, where GitHub takes the backslash away again.
+    cells = [f"| {' | '.join(cell.replace('|', _BAR) for cell in row)} |" for row in rows]
+    if not cells:
+        return ""
+    return "\n".join([f"| {' | '.join(head)} |", "|" + " --- |" * len(head), *cells])
+
+
+def _escape(text: str) -> str:
+    """Give text on one line that Markdown shows as it is."""
+    return _ACTIVE.sub(lambda match: f"&#{ord(match.group())};", one_line(text))
+
+
+def _code(text: str) -> str:
+    """Give a code span that holds any text."""
+    line = one_line(text)
+    if not line:
+        return "(empty)"
+    ticks = "`" * (_longest_run(line) + 1)
+    pad = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{ticks}{pad}{line}{pad}{ticks}"
+
+
+def _fenced(text: str) -> str:
+    fence = "`" * max(3, _longest_run(text) + 1)
+    return f"{fence}text\n{text.rstrip()}\n{fence}"
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)
