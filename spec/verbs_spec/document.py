@@ -160,13 +160,25 @@ class StepRule(Rule):
 
 
 @dataclass(frozen=True)
+class Shape:
+    """How generated programs make a call: for each parameter the expressions to choose from, the usual first.
+
+    A name that begins with `_` is not passed; it gives the others something to refer to.
+    """
+
+    name: Text
+    profile: tuple[Text, ...]
+    menus: Mapping[str, tuple[Text, ...]]
+
+
+@dataclass(frozen=True)
 class Call:
-    """A verb. `shapes`: for each shape and parameter the expression of its values, the usual one first."""
+    """A verb, with the shapes in which generated programs make it."""
 
     name: Text
     params: Mapping[str, Text]
     outputs: Mapping[str, Text]
-    shapes: Mapping[str, Mapping[str, Text]]
+    shapes: Mapping[str, Shape]
     profile: tuple[Text, ...]
     rules: tuple[CallRule, ...]
     object: str
@@ -174,13 +186,17 @@ class Call:
 
 @dataclass(frozen=True)
 class StepFamily:
-    """Internal steps that share a binder; their `when`s partition the domain."""
+    """Internal steps that share a binder; their `when`s partition the domain.
+
+    An `optional` family may run but need not: silence does not assert that it has.
+    """
 
     name: Text
     each: Binder
     take: Take | None
     let: Mapping[str, Text]
     domain: Text | None
+    optional: bool
     profile: tuple[Text, ...]
     rules: tuple[StepRule, ...]
     object: str

@@ -6,7 +6,7 @@ What one entry may look like by itself is checked here; how entries must fit tog
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypedDict
 
 from verbs_spec import nodes
@@ -27,14 +27,15 @@ from verbs_spec.document import (
     Level,
     Param,
     Profile,
+    Shape,
     Status,
     StepFamily,
     StepRule,
     Take,
     Unspecified,
 )
-from verbs_spec.errors import SpecError
-from verbs_spec.nodes import Entry, expression, slug, text, texts
+from verbs_spec.errors import SpecError, listed
+from verbs_spec.nodes import Entry, expression, mapping, sequence, slug, text, texts
 from verbs_spec.text import Map, Node, Text
 
 _COMMON = "level status profile"
@@ -129,13 +130,9 @@ def call(name: Text, node: Node, file: str) -> Call:
     outputs = _typed(entry, "outputs")
     for key in outputs.keys() & params.keys():
         raise SpecError(f"{key!r} is both a parameter and an output of call {name}", outputs[key].where)
-    shapes: dict[str, dict[str, Text]] = {}
-    for shape, values in entry.items("shapes"):
-        what = f"shape {nodes.name(shape, f'the name of a shape of {name}')} of call {name}"
-        shapes[shape] = {
-            key: expression(value, f"{key!r} of {what}")
-            for key, value in Entry(values, what, required=" ".join(params)).node.items()
-        }
+    shapes: dict[str, Shape] = {
+        shape: _shape(shape, node, name, params) for shape, node in entry.items("shapes")
+    }
     rules = tuple(_call_rule(each, name, file) for each in entry.elements("rules"))
     return Call(name, params, outputs, shapes, _profile(entry), rules, file)
 
@@ -143,7 +140,7 @@ def call(name: Text, node: Node, file: str) -> Call:
 def family(name: Text, node: Node, file: str) -> StepFamily:
     """An entry of `steps`."""
     slug(name, "the name of a family of steps")
-    entry = Entry(node, f"family {name}", required="for rules", optional="take let domain profile")
+    entry = Entry(node, f"family {name}", required="for rules", optional="take let domain optional profile")
     return StepFamily(
         name,
         entry.required("for", _binder),
@@ -155,6 +152,7 @@ def family(name: Text, node: Node, file: str) -> StepFamily:
             for key, value in entry.items("let")
         },
         entry.optional("domain", expression),
+        entry.optional("optional", nodes.boolean) or False,
         _profile(entry),
         tuple(_step_rule(each, name, file) for each in entry.elements("rules")),
         file,
@@ -205,6 +203,26 @@ def profile(node: Node, stem: str) -> Profile:
         entry.required("summary", text),
         tuple(_delta(each, name) for each in entry.elements("deltas")),
     )
+
+
+def _shape(name: Text, node: Node, call: str, params: Mapping[str, Text]) -> Shape:
+    what = f"shape {nodes.name(name, f'the name of a shape of {call}')} of call {call}"
+    found = mapping(node, what)
+    menus: dict[str, tuple[Text, ...]] = {}
+    profiles: tuple[Text, ...] = ()
+    for key, value in found.items():
+        if key == "profile":
+            profiles = texts(value, f"'profile' of {what}")
+        elif key in params or key.startswith("_"):
+            menu = f"{str(key)!r} of {what}"
+            menus[key] = tuple(expression(each, f"an element of {menu}") for each in sequence(value, menu))
+        else:
+            raise SpecError(
+                f"{what} gives a menu for {str(key)!r}; the parameters of {call} are {listed(params)}, and a "
+                "name of its own begins with '_'",
+                key.where,
+            )
+    return Shape(name, profiles, menus)
 
 
 def _call_rule(node: Node, call: Text, file: str) -> CallRule:

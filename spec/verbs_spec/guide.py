@@ -16,6 +16,9 @@ A call that fails changes nothing, unless the row has an effect. **Undefined** i
 means that the consumer broke its duty: nothing that depends on the objects named there is judged from
 then on.
 
+*Tested as* is how the suite makes the call: for each parameter the values that it chooses from, `each mr`
+being any region there is. A name that begins with `_` is not passed; others refer to it.
+
 *Prefers* is what the call should return among what it may. *Outputs* says which values the backend may
 give.
 
@@ -46,13 +49,14 @@ holds.
 | `a - b` | 0 where `b > a`: numbers are naturals |
 | `{A, B}`, `e in flags` | a set of enumerators, and whether one is in it |
 | `any/all/count(e for x in D if c)` | over a queue, a set or an object's name; `sum` over a queue |
-| `len empty nonempty head last` | of a queue; `head` is its oldest element |
+| `len empty nonempty head last nth` | of a queue; `head` is its oldest element |
+| `upto(n)` | the queue of 0, 1, ... n - 1 |
 | `lookup(object.field, v)` | the live object with this value, or `null` |
 | `alive(x)` | whether the object exists |
 | `choice(NAME) == option` | whether the backend has chosen so |
 | `implies(a, b)`, `pow2(n)`, `shl(n)` | `b` or not `a`; whether `n` is a power of two; 2 to the `n` |
-| `span(addr, length)`, `walk(...)`, `flat(...)` | stretches of memory: one, through a page list, joined |
-| `load(spans)`, `store(spans, bytes)` | the bytes there; write them there |
+| `span(addr, length)`, `walk(...)`, `slice(...)`, `flat(...)` | places: one, by page list, a part, joined |
+| `load(spans)`, `store(spans, bytes)`, `havoc(spans)` | the bytes there; write them; they may be anything |
 | `x.f = e`, `+=`, `-=` | assign, on the state that the statement before left |
 | `push pop clear` | at a queue's end, from its head, all of it |
 | `new(object, f=e, ...)`, `delete(x)` | begin and end an object's life |

@@ -36,7 +36,11 @@ def select(spec: Spec, api: str, transport: str) -> Spec:
         return tuple(_changed(rule, deltas.get(rule.id, [])) for rule in found if applies(rule.profile))
 
     calls = {
-        name: replace(call, rules=rules(call.rules))
+        name: replace(
+            call,
+            rules=rules(call.rules),
+            shapes={key: shape for key, shape in call.shapes.items() if applies(shape.profile)},
+        )
         for name, call in spec.calls.items()
         if applies(call.profile)
     }

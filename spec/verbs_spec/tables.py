@@ -10,7 +10,18 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from verbs_spec.document import Binder, Call, CallRule, Delta, FieldDecl, Rule, Spec, StepFamily, StepRule
+from verbs_spec.document import (
+    Binder,
+    Call,
+    CallRule,
+    Delta,
+    FieldDecl,
+    Rule,
+    Shape,
+    Spec,
+    StepFamily,
+    StepRule,
+)
 from verbs_spec.guide import GUIDE
 from verbs_spec.loader import load
 
@@ -235,15 +246,20 @@ def _call(call: Call) -> list[str]:
     if call.profile:
         parts.append(f"Only under {_codes(call.profile)}.\n")
     if call.shapes:
-        shown = (
-            [_code(shape), _lines(f"{param}: {_code(values)}" for param, values in each.items())]
-            for shape, each in call.shapes.items()
-        )
-        parts.append(_table(["tested as", "with, the usual value first"], shown))
+        shown = ([_shape(shape), _menus(shape)] for shape in call.shapes.values())
+        parts.append(_table(["tested as", "with one of, the usual one first"], shown))
     ways = sorted(call.rules, key=lambda rule: rule.cause is not None)
     rows = ([_rule(rule), _condition(rule), _outcome(rule), _code(rule.do), *_reasons(rule)] for rule in ways)
     parts.append(_table(["rule", "condition", "returns", "effect", "in words", "sources"], rows))
     return parts
+
+
+def _shape(shape: Shape) -> str:
+    return _lines([_code(shape.name), *([f"only {_codes(shape.profile)}"] if shape.profile else [])])
+
+
+def _menus(shape: Shape) -> str:
+    return _lines(f"{name}: {_codes(menu)}" for name, menu in shape.menus.items())
 
 
 def _family(family: StepFamily) -> list[str]:
@@ -254,6 +270,8 @@ def _family(family: StepFamily) -> list[str]:
         about.append(f"with {_codes(f'{name} = {value}' for name, value in family.let.items())}")
     if family.domain:
         about.append(f"within {_code(family.domain)}")
+    if family.optional:
+        about.append("may run but need not")
     if family.profile:
         about.append(f"only under {_codes(family.profile)}")
     rows = ([_rule(rule), _condition(rule), _code(rule.do), *_reasons(rule)] for rule in family.rules)

@@ -50,7 +50,11 @@ def test_rules(sample: Spec) -> None:
     assert (bound.returns, bound.prefer, bound.choice) == (("EBUSY", "EINVAL"), ("EBUSY",), "bound")
     assert isinstance(refused, StepRule)
     assert (refused.family, refused.level, refused.status) == ("sq/exec", "should", "disputed")
-    assert sample.calls["dereg_mr"].shapes == {"dereg": {"mr": "[m for m in mr]"}}
+    shapes = sample.calls["dereg_mr"].shapes
+    assert shapes["dereg"].menus == {"mr": ("each mr",)}
+    assert shapes["twice"].profile == ("linux-user",)
+    assert shapes["twice"].menus == {"mr": ("_other", "null"), "_other": ("each mr",)}
+    assert [each.name for each in sample.families.values() if each.optional] == ["sq/drop"]
     family = sample.families["sq/exec"]
     assert (family.each.name, family.each.kind, family.let) == ("q", "qp", {"m": "w.mr"})
     assert family.take

@@ -37,6 +37,7 @@ def test_lists_restrict(sample: Spec, api: str, transport: str, rules: list[str]
     chosen = select(sample, api, transport)
     assert list(chosen.rules) == rules
     assert chosen.selected == (api, transport)
+    assert ("twice" in chosen.calls["dereg_mr"].shapes) == (api == "linux-user")
 
 
 def test_a_mixed_list_wants_one_of_each() -> None:

@@ -56,6 +56,12 @@ def test_a_row_of_a_call(sample: Spec) -> None:
     ]
 
 
+def test_shapes_and_families(sample: Spec) -> None:
+    pages = render(sample)
+    assert "| `twice`<br>only `linux-user` | mr: `_other`, `null`<br>_other: `each mr` |" in pages["mr.md"]
+    assert "For each `q in qp`, within `q.dead`, may run but need not, only under `iwarp`." in pages["qp.md"]
+
+
 def test_cells_are_escaped() -> None:
     head = 'object: mr\nsummary: "a | b < c, `d < e`"\n'
     page = render(loads({"rules/mr.yaml": f'{head}define: {{"f()": "a | `b`\\n  c"}}'}))["mr.md"]
