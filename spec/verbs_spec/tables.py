@@ -347,7 +347,7 @@ def _codes(texts: Iterable[str]) -> str:
 def _code(text: str | None) -> str:
     """A text as code in a cell; lines stay lines, and their indentation."""
     lines = (text or "").rstrip().split("\n")
-    return _lines("&emsp;" * ((len(line) - len(line.lstrip())) // 4) + _span(line.strip()) for line in lines)
+    return _lines("&emsp;" * ((len(line) - len(line.lstrip())) // 2) + _span(line.strip()) for line in lines)
 
 
 def _span(line: str) -> str:

@@ -66,7 +66,7 @@ def test_cells_are_escaped() -> None:
     head = 'object: mr\nsummary: "a | b < c, `d < e`"\n'
     page = render(loads({"rules/mr.yaml": f'{head}define: {{"f()": "a | `b`\\n  c"}}'}))["mr.md"]
     assert "a \\| b &lt; c, `d < e`\n" in page
-    assert "| `f()` | `` a \\| `b` ``<br>`c` |" in page
+    assert "| `f()` | `` a \\| `b` ``<br>&emsp;`c` |" in page
 
 
 def test_a_selected_specification_can_be_rendered(sample: Spec) -> None:
