@@ -41,6 +41,14 @@ def check_call(call: Call, *, selected: bool = False) -> None:
         raise SpecError(
             f"call {call.name} has no rule without 'cause'; one must say how it succeeds", call.name.where
         )
+    for shape in call.shapes.values():
+        for name, menu in shape.menus.items():
+            if not menu:
+                raise SpecError(
+                    f"shape {shape.name} of call {call.name} gives {name!r} an empty list; "
+                    "it must have a value",
+                    shape.name.where,
+                )
     _check_whens(successes, f"call {call.name} has several rules without 'cause'", selected)
 
 
@@ -113,6 +121,11 @@ def _check_deltas(profile: Profile, spec: Spec) -> None:
 def _check_profiles(spec: Spec) -> None:
     named = [(f"'profile' of rule {rule.id}", rule.profile) for rule in spec.rules.values()]
     named += [(f"'profile' of call {call.name}", call.profile) for call in spec.calls.values()]
+    named += [
+        (f"'profile' of shape {shape.name} of call {call.name}", shape.profile)
+        for call in spec.calls.values()
+        for shape in call.shapes.values()
+    ]
     named += [(f"'profile' of family {family.name}", family.profile) for family in spec.families.values()]
     for what, profiles in named:
         for each in profiles:

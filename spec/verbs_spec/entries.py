@@ -130,7 +130,9 @@ def call(name: Text, node: Node, file: str) -> Call:
     outputs = _typed(entry, "outputs")
     for key in outputs.keys() & params.keys():
         raise SpecError(f"{key!r} is both a parameter and an output of call {name}", outputs[key].where)
-    shapes = {shape: _shape(shape, node, name, params) for shape, node in entry.items("shapes")}
+    shapes: dict[str, Shape] = {
+        shape: _shape(shape, node, name, params) for shape, node in entry.items("shapes")
+    }
     rules = tuple(_call_rule(each, name, file) for each in entry.elements("rules"))
     return Call(name, params, outputs, shapes, _profile(entry), rules, file)
 
@@ -212,7 +214,8 @@ def _shape(name: Text, node: Node, call: str, params: Mapping[str, Text]) -> Sha
         if key == "profile":
             profiles = texts(value, f"'profile' of {what}")
         elif key in params or key.startswith("_"):
-            menus[key] = tuple(expression(e, f"{str(key)!r} of {what}") for e in sequence(value, what))
+            menu = f"{str(key)!r} of {what}"
+            menus[key] = tuple(expression(each, f"an element of {menu}") for each in sequence(value, menu))
         else:
             raise SpecError(
                 f"{what} gives a menu for {str(key)!r}; the parameters of {call} are {listed(params)}, and a "

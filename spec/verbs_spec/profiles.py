@@ -77,15 +77,11 @@ def _joined(first: Profile, second: Profile) -> tuple[Delta, ...]:
 
 def _changed(rule: RuleT, deltas: list[Delta]) -> RuleT:
     for delta in deltas:
-        value: object = delta.value
-        if delta.field in ("returns", "prefer"):
-            value = delta.value or ()
-        elif delta.field == "level":
-            value = str(delta.value)
+        empty = () if delta.field in ("returns", "prefer") else None
         new: dict[str, Any] = {
-            delta.field: value,
+            delta.field: empty if delta.value is None else delta.value,
             "deltas": (*rule.deltas, delta),
-            "sources": (*rule.sources, *delta.sources),
+            "sources": tuple(dict.fromkeys((*rule.sources, *delta.sources))),
         }
         rule = replace(rule, **new)
     return rule

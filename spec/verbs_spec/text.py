@@ -26,8 +26,10 @@ from verbs_spec.errors import SpecError, Where
 
 type_of_node = {"Text": "text", "Map": "a mapping", "Seq": "a list"}
 
-_ESCAPE = re.compile(r"\\(?:x..|u.{4}|U.{8}|.)|.", re.DOTALL)
-_CHARACTER = re.compile(r"''|.", re.DOTALL)
+# What stands for one character, by the style of the scalar.
+_CHARACTER = re.compile(r".", re.DOTALL)
+_SINGLE_QUOTED = re.compile(r"''|.", re.DOTALL)
+_DOUBLE_QUOTED = re.compile(r"\\(?:x..|u.{4}|U.{8}|.)|.", re.DOTALL)
 _BLANK_ESCAPES = frozenset("ntrvf_NLP \t\n\r")  # behind a backslash
 
 
@@ -61,7 +63,7 @@ class Text(str):
         if self.raw is None:
             return self.where
         lines = self.split("\n")
-        target = sum(len(each) + 1 for each in lines[:line]) + column
+        target = min(sum(len(each) + 1 for each in lines[:line]) + column, len(self))
         anchor = len(self[: target + 1].rstrip()) - 1
         visible = sum(not c.isspace() for c in self[: max(anchor, 0)])
         start, end = _visible_at(self.raw, visible)
@@ -124,9 +126,9 @@ def _visible_at(raw: str, nth: int) -> tuple[int, int]:
     if raw[:1] in "|>":
         begin = raw.find("\n") + 1
     elif raw[:1] == '"':
-        begin, pattern = 1, _ESCAPE
+        begin, pattern = 1, _DOUBLE_QUOTED
     elif raw[:1] == "'":
-        begin = 1
+        begin, pattern = 1, _SINGLE_QUOTED
     for token in pattern.finditer(raw, begin):
         if not _blank(token.group()):
             if nth == 0:

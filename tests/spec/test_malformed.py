@@ -196,9 +196,9 @@ ROWS: list[tuple[str, str | Mapping[str, str], str]] = [
     ),
     (
         "brackets",
-        doc("calls: {c: {params: {m: nat}, shapes: {a: {m: [m for m in mr]}}, rules: []}}"),
-        "rules/mr.yaml:3:47: 'm' of shape a of call c is a list; it must be an expression: quote it, "
-        "or write it as a block scalar",
+        rule("cause: [m for m in mr]"),
+        "rules/mr.yaml:9:16: 'cause' of rule mr/x is a list; it must be an expression: quote it, or "
+        "write it as a block scalar",
     ),
     (
         "hash",
@@ -369,11 +369,26 @@ ROWS: list[tuple[str, str | Mapping[str, str], str]] = [
         "rules/mr.yaml:6:18: 'a' is both a parameter and an output of call c",
     ),
     (
-        "shape lacks a parameter",
-        doc(
-            f"calls:\n  c:\n    params: {{a: nat, b: nat}}\n    shapes: {{s: {{a: '1'}}}}\n    rules: [{OK}]"
-        ),
-        "rules/mr.yaml:6:17: shape s of call c lacks b; it must have a, b",
+        "shape of an unknown parameter",
+        doc(f"calls:\n  c:\n    params: {{a: nat}}\n    shapes: {{s: {{b: ['1']}}}}\n    rules: [{OK}]"),
+        "rules/mr.yaml:6:18: shape s of call c gives a menu for 'b'; the parameters of c are a, and a name "
+        "of its own begins with '_'",
+    ),
+    (
+        "shape without a list",
+        doc(f"calls:\n  c:\n    params: {{a: nat}}\n    shapes: {{s: {{a: '1'}}}}\n    rules: [{OK}]"),
+        "rules/mr.yaml:6:21: 'a' of shape s of call c is the text '1'; it must be a list",
+    ),
+    (
+        "shape with an empty list",
+        doc(f"calls:\n  c:\n    params: {{a: nat}}\n    shapes: {{s: {{a: []}}}}\n    rules: [{OK}]"),
+        "rules/mr.yaml:6:14: shape s of call c gives 'a' an empty list; it must have a value",
+    ),
+    (
+        "unknown profile of a shape",
+        doc(f"calls:\n  c:\n    shapes: {{s: {{profile: [x]}}}}\n    rules: [{OK}]"),
+        "rules/mr.yaml:5:28: 'profile' of shape s of call c names the profile 'x', which nothing declares; "
+        "known are (none)",
     ),
     (
         "family without rules",

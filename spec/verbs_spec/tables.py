@@ -1,0 +1,369 @@
+"""The specification as Markdown tables, for people who know verbs and have nothing else.
+
+`python -m verbs_spec.tables FOLDER` writes them; with `--check` it says where the folder's tables differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from verbs_spec.document import (
+    Binder,
+    Call,
+    CallRule,
+    Delta,
+    FieldDecl,
+    Rule,
+    Shape,
+    Spec,
+    StepFamily,
+    StepRule,
+)
+from verbs_spec.guide import GUIDE
+from verbs_spec.loader import load
+
+INDEX = "README.md"
+_MADE = "<!-- Made from the rules by verbs_spec.tables; do not edit. -->\n"
+
+
+def render(spec: Spec) -> dict[str, str]:
+    """The pages by file name: one an object, and an index that says how to read them."""
+    pages = {f"{name}.md": _page(spec, name) for name in sorted(spec.summaries)}
+    return {INDEX: _index(spec), **pages}
+
+
+def write(spec: Spec, folder: Path) -> None:
+    """Write the pages, and remove those of objects that are no more."""
+    pages = render(spec)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.glob("*.md"):
+        if path.name not in pages:
+            path.unlink()
+    for name, page in pages.items():
+        (folder / name).write_text(page, encoding="utf-8")
+
+
+def drift(spec: Spec, folder: Path) -> list[str]:
+    """Where the folder differs from the pages: one line for each file, none if it does not."""
+    pages = render(spec)
+    found = []
+    for name, page in pages.items():
+        path = folder / name
+        if not path.is_file():
+            found.append(f"{path}: is missing")
+            continue
+        old, new = path.read_text(encoding="utf-8").split("\n"), page.split("\n")
+        if old != new:
+            same = next((i for i, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), -1)
+            line = same if same >= 0 else min(len(old), len(new))
+            found.append(f"{path}:{line + 1}: differs from the rules")
+    found += [
+        f"{path}: belongs to no object" for path in sorted(folder.glob("*.md")) if path.name not in pages
+    ]
+    return found
+
+
+def main() -> int:
+    """Write or check the tables of the package's own specification."""
+    parser = argparse.ArgumentParser(
+        prog="python -m verbs_spec.tables", description="Make the tables of the rules."
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; say where the tables differ")
+    parser.add_argument("folder", type=Path)
+    given = parser.parse_args()
+    spec = load()
+    if not given.check:
+        write(spec, given.folder)
+        return 0
+    found = drift(spec, given.folder)
+    for line in found:
+        print(line)
+    if found:
+        print(f"make them anew: python -m verbs_spec.tables {given.folder}")
+    return 1 if found else 0
+
+
+def _index(spec: Spec) -> str:
+    parts = [_MADE, "# The rules\n", GUIDE]
+    parts.append("## Pages\n")
+    rules = spec.rules.values()
+    parts.append(
+        _table(
+            ["object", "rules", "what it is"],
+            (
+                [f"[{name}]({name}.md)", str(sum(rule.object == name for rule in rules)), _prose(summary)]
+                for name, summary in sorted(spec.summaries.items())
+            ),
+        )
+    )
+    if spec.profiles:
+        parts.append("## Profiles\n")
+        parts.append(
+            _table(
+                ["profile", "kind", "replaces", "what it is"],
+                (
+                    [
+                        _code(name),
+                        each.kind,
+                        _codes(sorted({delta.rule for delta in each.deltas})),
+                        _prose(each.summary),
+                    ]
+                    for name, each in sorted(spec.profiles.items())
+                ),
+            )
+        )
+    parts.append("## Names\n")
+    kinds: list[tuple[str, Mapping[str, object]]] = [
+        ("call", spec.calls),
+        ("steps", spec.families),
+        ("object", spec.objects),
+        ("record", spec.records),
+        ("enum", spec.enums),
+        ("define", spec.defines),
+        ("choice", spec.choices),
+    ]
+    names = sorted(
+        (name, kind, str(getattr(each, "object", ""))) for kind, all_ in kinds for name, each in all_.items()
+    )
+    parts.append(
+        _table(
+            ["name", "is a", "page"], ([_code(n), kind, f"[{page}]({page}.md)"] for n, kind, page in names)
+        )
+    )
+    return "\n".join(parts)
+
+
+def _page(spec: Spec, name: str) -> str:
+    parts = [_MADE, f"# {name}\n", f"{_prose(spec.summaries[name])}\n", f"[How to read this]({INDEX})\n"]
+    parts += _declarations(spec, name)
+    for call in spec.calls.values():
+        if call.object == name:
+            parts += _call(call)
+    for family in spec.families.values():
+        if family.object == name:
+            parts += _family(family)
+    parts += _section(
+        "Under profiles",
+        ["rule", "profile", "replaces", "by", "why", "sources"],
+        (
+            [
+                _code(each.rule),
+                _code(each.profile),
+                each.field,
+                _value(each),
+                _prose(each.says),
+                _sources(each.sources),
+            ]
+            for profile in spec.profiles.values()
+            for each in profile.deltas
+            if each.rule in spec.rules and spec.rules[each.rule].object == name
+        ),
+    )
+    parts += _section(
+        "Invariants",
+        ["id", "for each", "holds", "in words"],
+        (
+            [_code(each.id), _binder(each.each), _code(each.holds), _prose(each.says)]
+            for each in spec.invariants
+            if each.object == name
+        ),
+    )
+    parts += _section(
+        "Ghosts",
+        ["at", "effect"],
+        ([_codes(each.at), _code(each.do)] for each in spec.ghosts if each.object == name),
+    )
+    parts += _section(
+        "Unspecified",
+        ["id", "what", "why", "sources"],
+        (
+            [_code(each.id), _prose(each.says), _prose(each.reason), _sources(each.sources)]
+            for each in spec.unspecified
+            if each.object == name
+        ),
+    )
+    return "\n".join(parts)
+
+
+def _declarations(spec: Spec, name: str) -> list[str]:
+    parts = []
+    for kind in spec.objects.values():
+        if kind.object == name:
+            parts += [f"## Object `{kind.name}`\n", _fields(kind.fields)]
+    for record in spec.records.values():
+        if record.object == name:
+            parts += [f"## Record `{record.name}`\n", _fields(record.fields)]
+    parts += _section(
+        "Enums",
+        ["enum", "enumerators"],
+        ([_code(each.name), _codes(each.values)] for each in spec.enums.values() if each.object == name),
+    )
+    parts += _section(
+        "Choices",
+        ["choice", "options", "stable", "what is open", "sources"],
+        (
+            [
+                _code(each.name),
+                _codes(each.options),
+                "yes" if each.stable else "no",
+                _prose(each.says),
+                _sources(each.sources),
+            ]
+            for each in spec.choices.values()
+            if each.object == name
+        ),
+    )
+    parts += _section(
+        "Defines",
+        ["define", "stands for"],
+        (
+            [_code(f"{each.name}({', '.join(f'{p.name}: {p.type}' for p in each.params)})"), _code(each.body)]
+            for each in spec.defines.values()
+            if each.object == name
+        ),
+    )
+    return parts
+
+
+def _fields(fields: Mapping[str, FieldDecl]) -> str:
+    return _table(
+        ["field", "type", "initially", "meaning"],
+        (
+            [_code(each.name), _code(each.type), _code(each.init), _prose(each.doc)]
+            for each in fields.values()
+        ),
+    )
+
+
+def _call(call: Call) -> list[str]:
+    params = ", ".join(f"{name}: {type_}" for name, type_ in call.params.items())
+    parts = [f"## Call `{call.name}({params})`\n"]
+    if call.outputs:
+        parts.append(f"Gives {_codes(f'{name}: {type_}' for name, type_ in call.outputs.items())}.\n")
+    if call.profile:
+        parts.append(f"Only under {_codes(call.profile)}.\n")
+    if call.shapes:
+        shown = ([_shape(shape), _menus(shape)] for shape in call.shapes.values())
+        parts.append(_table(["tested as", "with one of, the usual one first"], shown))
+    ways = sorted(call.rules, key=lambda rule: rule.cause is not None)
+    rows = ([_rule(rule), _condition(rule), _outcome(rule), _code(rule.do), *_reasons(rule)] for rule in ways)
+    parts.append(_table(["rule", "condition", "returns", "effect", "in words", "sources"], rows))
+    return parts
+
+
+def _shape(shape: Shape) -> str:
+    return _lines([_code(shape.name), *([f"only {_codes(shape.profile)}"] if shape.profile else [])])
+
+
+def _menus(shape: Shape) -> str:
+    return _lines(f"{name}: {_codes(menu)}" for name, menu in shape.menus.items())
+
+
+def _family(family: StepFamily) -> list[str]:
+    about = [f"For each {_binder(family.each)}"]
+    if family.take:
+        about.append(f"takes {_code(f'{family.take.name} = {family.take.queue}')}")
+    if family.let:
+        about.append(f"with {_codes(f'{name} = {value}' for name, value in family.let.items())}")
+    if family.domain:
+        about.append(f"within {_code(family.domain)}")
+    if family.optional:
+        about.append("may run but need not")
+    if family.profile:
+        about.append(f"only under {_codes(family.profile)}")
+    rows = ([_rule(rule), _condition(rule), _code(rule.do), *_reasons(rule)] for rule in family.rules)
+    table = _table(["rule", "condition", "effect", "in words", "sources"], rows)
+    return [f"## Steps `{family.name}`\n", f"{', '.join(about)}.\n", table]
+
+
+def _rule(rule: Rule) -> str:
+    status = "" if rule.status == "draft" else f", {rule.status}"
+    only = [f"only {_codes(rule.profile)}"] if rule.profile else []
+    return _lines([_code(rule.id), f"{rule.level}{status}", *only])
+
+
+def _condition(rule: CallRule | StepRule) -> str:
+    if isinstance(rule, CallRule) and rule.cause is not None:
+        parts = [f"cause: {_code(rule.cause)}"]
+    elif rule.when is not None:
+        parts = [f"when: {_code(rule.when)}"]
+    else:
+        parts = ["no cause holds" if isinstance(rule, CallRule) else "always"]
+    if isinstance(rule, CallRule) and rule.choice is not None:
+        parts.append(f"choice: {_code(rule.choice)}")
+    return _lines(parts)
+
+
+def _outcome(rule: CallRule) -> str:
+    if rule.undefined is not None:
+        return f"undefined: {_code(rule.undefined)}"
+    parts = [_codes(rule.returns)]
+    if rule.prefer:
+        parts.append(f"prefers {_codes(rule.prefer)}")
+    if rule.outputs is not None:
+        parts.append(f"outputs: {_code(rule.outputs)}")
+    return _lines(parts)
+
+
+def _reasons(rule: Rule) -> list[str]:
+    return [_prose(rule.says), _sources(rule.sources)]
+
+
+def _value(delta: Delta) -> str:
+    if delta.value is None:
+        return "nothing"
+    return _code(delta.value) if isinstance(delta.value, str) else _codes(delta.value)
+
+
+def _binder(binder: Binder | None) -> str:
+    return _code(f"{binder.name} in {binder.kind}") if binder else ""
+
+
+def _section(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    found = list(rows)
+    return [f"## {title}\n", _table(heads, found)] if found else []
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _sources(sources: Iterable[str]) -> str:
+    return _lines(_prose(each) for each in sources)
+
+
+def _lines(parts: Iterable[str]) -> str:
+    return "<br>".join(parts)
+
+
+def _codes(texts: Iterable[str]) -> str:
+    return ", ".join(map(_code, texts))
+
+
+def _code(text: str | None) -> str:
+    """A text as code in a cell; lines stay lines, and their indentation."""
+    lines = (text or "").rstrip().split("\n")
+    return _lines("&emsp;" * ((len(line) - len(line.lstrip())) // 2) + _span(line.strip()) for line in lines)
+
+
+def _span(line: str) -> str:
+    if not line:
+        return ""
+    fence = "``" if "`" in line else "`"
+    blank = " " if "`" in line else ""
+    return f"{fence}{blank}{line.replace('|', chr(92) + '|')}{blank}{fence}"
+
+
+def _prose(text: str | None) -> str:
+    """A text in words in a cell; it may use Markdown's emphasis and code."""
+    parts = " ".join((text or "").split()).replace("|", "\\|").split("`")
+    parts[::2] = [part.replace("<", "&lt;") for part in parts[::2]]
+    return "`".join(parts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

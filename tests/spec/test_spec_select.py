@@ -1,0 +1,112 @@
+"""A specification under one API and one transport."""
+
+from pathlib import Path
+
+import pytest
+
+from verbs_spec import ProfileError, SpecError, load, loads, select
+from verbs_spec.document import CallRule, Spec
+
+SAMPLE = Path(__file__).parent / "sample"
+DELTAS = "deltas: [{rule: mr/ok, field: %s, value: '%s', sources: [man], says: S.}]"
+
+
+@pytest.fixture(scope="module")
+def sample() -> Spec:
+    return load(SAMPLE)
+
+
+def small(rules: str, user: str = "", ib: str = "") -> Spec:
+    return loads(
+        {
+            "rules/mr.yaml": f"object: mr\nsummary: S.\n{rules}",
+            "profiles/user.yaml": f"profile: user\nkind: api\nsummary: S.\n{user}",
+            "profiles/ib.yaml": f"profile: ib\nkind: transport\nsummary: S.\n{ib}",
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("api", "transport", "rules"),
+    [
+        ("linux-user", "ib", ["mr/dereg-bound", "mr/dereg", "reg/done", "reg/refused"]),
+        ("linux-kernel", "ib", ["mr/dereg-bound", "mr/dereg", "mr/alloc", "reg/done", "reg/refused"]),
+    ],
+)
+def test_lists_restrict(sample: Spec, api: str, transport: str, rules: list[str]) -> None:
+    chosen = select(sample, api, transport)
+    assert list(chosen.rules) == rules
+    assert chosen.selected == (api, transport)
+    assert ("twice" in chosen.calls["dereg_mr"].shapes) == (api == "linux-user")
+
+
+def test_a_mixed_list_wants_one_of_each() -> None:
+    rule = '{id: mr/ok, sources: [man], says: S., returns: ["0"]}'
+    cause = "{id: mr/bad, sources: [man], says: S., cause: a, returns: [EIO], profile: [%s]}"
+    for profiles, there in [
+        ("user", True),
+        ("ib", True),
+        ("user, ib", True),
+        ("other", False),
+        ("user, other", False),
+    ]:
+        rules = f"calls: {{c: {{rules: [{rule}, {cause % profiles}]}}}}"
+        spec = loads(
+            {
+                "rules/mr.yaml": f"object: mr\nsummary: S.\n{rules}",
+                "profiles/user.yaml": "profile: user\nkind: api\nsummary: S.",
+                "profiles/ib.yaml": "profile: ib\nkind: transport\nsummary: S.",
+                "profiles/other.yaml": "profile: other\nkind: transport\nsummary: S.",
+            }
+        )
+        assert ("mr/bad" in select(spec, "user", "ib").rules) == there, profiles
+
+
+def test_deltas_replace_and_are_kept(sample: Spec) -> None:
+    kernel = select(sample, "linux-kernel", "ib").rules["mr/dereg-bound"]
+    assert isinstance(kernel, CallRule)
+    assert (kernel.returns, kernel.prefer) == (("EINVAL",), ())
+    assert [each.field for each in kernel.deltas] == ["returns", "prefer"]
+    assert kernel.sources == ("man ibv_dereg_mr(3)", "verbs.c")
+    user = select(sample, "linux-user", "ib").rules["mr/dereg-bound"]
+    assert isinstance(user, CallRule)
+    assert (user.returns, user.undefined) == ((), "{mr}")
+    before = sample.rules["mr/dereg-bound"]
+    assert isinstance(before, CallRule)
+    assert before.returns == ("EBUSY", "EINVAL")
+
+
+def test_a_level_may_be_replaced() -> None:
+    rule = "{id: mr/ok, level: may, sources: [man], says: S., returns: ['0']}"
+    spec = small(f"calls: {{c: {{rules: [{rule}]}}}}", user=DELTAS % ("level", "must"))
+    assert select(spec, "user", "ib").rules["mr/ok"].level == "must"
+
+
+def test_two_profiles_that_replace_the_same(sample: Spec) -> None:
+    with pytest.raises(SpecError) as caught:
+        select(sample, "linux-kernel", "iwarp")
+    assert caught.value.message.startswith(
+        "profiles linux-kernel and iwarp both replace 'returns' of mr/dereg-bound, the other at "
+    )
+    assert (caught.value.where.line, caught.value.where.column) == (5, 11)
+
+
+def test_what_is_left_must_still_fit() -> None:
+    rules = (
+        "calls: {c: {rules: [{id: mr/ok, sources: [man], says: S., returns: ['0'], profile: [user]}, "
+        "{id: mr/bad, sources: [man], says: S., cause: a, returns: [EIO]}, "
+        "{id: mr/ok2, sources: [man], says: S., returns: ['0'], profile: [ib]}]}}"
+    )
+    with pytest.raises(SpecError, match="call c has several rules without 'cause', and mr/ok has no 'when'"):
+        select(small(rules), "user", "ib")
+    with pytest.raises(SpecError, match="mr/ok has both 'undefined' and 'returns'"):
+        select(small(rules, user=DELTAS % ("undefined", "{m}")), "user", "ib")
+
+
+def test_unknown_profiles(sample: Spec) -> None:
+    with pytest.raises(ProfileError, match="'linux' is no api profile; known are linux-kernel, linux-user"):
+        select(sample, "linux", "ib")
+    with pytest.raises(ProfileError, match="'linux-user' is no transport profile; known are ib, iwarp"):
+        select(sample, "linux-user", "linux-user")
+    with pytest.raises(ProfileError, match="linux-user and ib are selected already"):
+        select(select(sample, "linux-user", "ib"), "linux-user", "ib")
