@@ -50,7 +50,7 @@ def _suite(
     suite = TestSuite(one_line(name))
     suite.timestamp = one_line(header.started)
     for key, value in (properties or {}).items():
-        suite.add_property(key, one_line(value))
+        suite.add_property(one_line(key), one_line(value))
     suite.add_testcases(cases)
     return suite
 

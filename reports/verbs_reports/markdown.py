@@ -15,7 +15,8 @@ from verbs_reports.summary import CONTEXT, Summary, blamed, facts_of, replay_com
 from verbs_reports.text import clean, one_line, plural
 from verbs_reports.verdicts import Verdict
 
-_ACTIVE: Final = re.compile(r"[&<>@#$*`\[\]~\\]|(?<!\w)_|_(?!\w)")
+# Also what begins a list or underlines a heading when it begins a line; "_" is harmless inside a word.
+_ACTIVE: Final = re.compile(r"[&<>@#$*`\[\]~\\]|(?<![^\W_])_|_(?![^\W_])|^[-+=]|^\d(?=\d*[.)])")
 _BAR: Final = "\\|"
 
 SHOWN: Final = 10

@@ -257,7 +257,7 @@ def _line(rule: str, programs: list[Program]) -> RuleLine:
         reason = f"{held}{doubt} when the run stopped"
     return RuleLine(
         rule=rule,
-        object=rule.partition("/")[0],
+        object=rule.partition("/")[0] or rule,
         level="",
         status="",
         says="",
