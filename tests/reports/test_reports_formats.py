@@ -99,7 +99,7 @@ def hostile(value: Any, text: str) -> Any:
             else item
             for key, item in changed.items()
         }
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [hostile(item, text) for item in value]
     return text if isinstance(value, str) else value
 
@@ -235,12 +235,22 @@ def cases_of(text: str, suite: str) -> dict[str, junitparser.TestCase]:
 def test_junit_has_a_suite_an_object_and_a_case_a_rule(failed: Results) -> None:
     document = parsed(junit.render(failed))
     names = [suite.name for suite in document]
-    assert names == ["verbspec.run", "pd", "mr", "mw", "qp", "cq", "srq", "verbspec.programs"]
+    assert names == [
+        "verbspec.run",
+        "pd",
+        "mr",
+        "mw",
+        "qp",
+        "cq",
+        "srq",
+        "verbspec.choices",
+        "verbspec.programs",
+    ]
     for rule in RULES:
         assert cases_of(junit.render(failed), rule.object)[rule.rule].classname == rule.object
-    assert document.tests == 1 + len(RULES) + len(failed.programs)
-    # Rules: 2 fail, 1 unexpected-pass, 1 flaky; programs: 2 fail, 1 flaky.
-    assert (document.failures, document.errors) == (7, 1)
+    assert document.tests == 1 + len(RULES) + len(failed.choices) + len(failed.programs)
+    # Rules: 2 fail, 1 unexpected-pass, 1 flaky; choices: 1 fail; programs: 2 fail, 1 flaky.
+    assert (document.failures, document.errors) == (8, 1)
     # Rules: inconclusive, not-run, waived, unsupported; programs: inconclusive.
     assert document.skipped == 5
 
@@ -278,6 +288,27 @@ def test_junit_of_a_truncated_run_is_an_error(truncated: Results) -> None:
     (result,) = cases_of(junit.render(truncated), "verbspec.run")["the run ended"].result
     assert isinstance(result, junitparser.Error)
     assert result.message.startswith("fail: TRUNCATED")
+
+
+def test_junit_is_never_green_when_the_run_is_not(failed: Results) -> None:
+    """A verdict that only the footer knows, or only a choice, is a failure too."""
+    assert failed.footer is not None
+    footer = msgspec.structs.replace(failed.footer, verdict=Verdict.FAIL)
+    bare = msgspec.structs.replace(failed, programs=(), rules=(), choices=(), footer=footer)
+    assert parsed(junit.render(bare)).failures == 1
+    chosen = msgspec.structs.replace(bare, choices=failed.choices)
+    assert cases_of(junit.render(chosen), "verbspec.choices")["local-inv-stale-key"].result
+    assert parsed(junit.render(chosen)).failures == 1
+
+
+def test_junit_tells_a_rule_with_three_of_its_programs(failed: Results) -> None:
+    many = tuple(msgspec.structs.replace(FAILING, name=f"many-{number}") for number in range(20))
+    text = junit.render(msgspec.structs.replace(failed, programs=many))
+    (result,) = cases_of(text, "mr")["mr/dereg-with-bound-window"].result
+    assert "program many-2" in result.text
+    assert "program many-3" not in result.text
+    assert "17 more programs" in result.text
+    assert len(cases_of(text, "verbspec.programs")) == 20
 
 
 # Markdown

@@ -102,6 +102,7 @@ DAMAGE: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     "not-json": (lambda lines: [lines[0], b"Traceback\n", *lines[1:]], r":2: not JSON .*right file\?.*bug"),
     "half-line-in-the-middle": (lambda lines: [lines[0], lines[1][:30] + b"\n", *lines[2:]], r":2: not JSON"),
     "half-header": (lambda lines: [lines[0][:50]], r":1: not JSON"),
+    "too-deep": (lambda lines: [lines[0], b'{"record": ' + b"[" * 200_000 + b"\n"], r":2: not JSON"),
     "not-utf-8": (
         lambda lines: [lines[0], lines[1].replace(b"pd", b"\xff\xfe")],
         r":2: (not JSON|in a program)",

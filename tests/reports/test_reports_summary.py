@@ -35,6 +35,8 @@ def test_counts_are_worst_first_and_of_rules() -> None:
     assert list(summary.counts) == sorted(summary.counts, key=lambda verdict: -verdict.severity)
     assert sum(summary.counts.values()) == len(RULES)
     assert summary.headline.startswith("15 rules: 1 error, 2 fail, 1 unexpected-pass")
+    assert summary.headline.endswith("; choices: 1 fail, 2 choice")
+    assert summarize(results_of(PASSED_RUN)).headline == "5 rules: 5 pass"
 
 
 def test_programs_that_show_something_come_worst_first() -> None:
