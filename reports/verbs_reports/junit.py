@@ -1,8 +1,9 @@
 """JUnit: results as JUnit XML, for CI systems.
 
-One test suite an object with one test case a rule; one for the programs; one, ``verbspec.run``, with a
-single case that is an error when the run did not end.  What is neither a failure nor an error but did
-not pass either is *skipped* with its verdict and reason, since JUnit knows nothing in between.
+One test suite an object with one test case a rule; one for the choices; one for the programs; one,
+``verbspec.run``, with a single case that is an error when the run did not end.  What is neither a failure
+nor an error but did not pass either is *skipped* with its verdict and reason, since JUnit knows nothing in
+between.
 """
 
 # mypy: allow-untyped-calls
@@ -16,10 +17,13 @@ from typing import Final
 from junitparser import Error, JUnitXml, Skipped, TestCase, TestSuite
 from junitparser import Failure as Failed
 
-from verbs_reports.results import Header, Program, Results
+from verbs_reports.results import Choice, Header, Program, Results
 from verbs_reports.summary import RuleLine, Summary, blamed, facts_of, replay_command, steps_of, summarize
-from verbs_reports.text import clean, one_line
+from verbs_reports.text import clean, one_line, plural
 from verbs_reports.verdicts import BROKEN, UNDECIDED, Verdict
+
+TOLD: Final = 3
+"""How many programs are told in the case of a rule; the suite of the programs tells them all."""
 
 _SKIPPED: Final = UNDECIDED | {Verdict.UNSUPPORTED, Verdict.WAIVED}
 
@@ -36,6 +40,9 @@ def render(results: Results) -> str:
     for name, lines in summary.objects.items():
         cases = [_rule(header, line, by_rule.get(line.rule, [])) for line in lines]
         document.add_testsuite(_suite(name, header, cases))
+    if results.choices:
+        cases = [_choice(choice) for choice in results.choices]
+        document.add_testsuite(_suite("verbspec.choices", header, cases))
     cases = [_program(header, program) for program in results.programs]
     document.add_testsuite(_suite("verbspec.programs", header, cases))
     document.update_statistics()
@@ -50,7 +57,7 @@ def _suite(
     suite = TestSuite(one_line(name))
     suite.timestamp = one_line(header.started)
     for key, value in (properties or {}).items():
-        suite.add_property(key, one_line(value))
+        suite.add_property(one_line(key), one_line(value))
     suite.add_testcases(cases)
     return suite
 
@@ -73,18 +80,36 @@ def _run(results: Results, summary: Summary) -> TestCase:
     told = (*summary.alarms, *summary.notices, summary.headline)
     if summary.alarms:
         case.result = [_result(Error, summary.verdict, summary.alarms[0], "\n".join(told))]
+    elif summary.verdict in BROKEN and not _has_broken(results):
+        # Only the footer knows why; without this the document would be green.
+        case.result = [_result(Failed, summary.verdict, "the run as a whole", "\n".join(told))]
     else:
         case.system_out = clean("\n".join(told))
     return case
+
+
+def _has_broken(results: Results) -> bool:
+    found = {record.verdict for record in results.rules} | {record.verdict for record in results.choices}
+    return bool(BROKEN & (found | {record.verdict for record in results.programs}))
 
 
 def _rule(header: Header, line: RuleLine, programs: list[Program]) -> TestCase:
     case = TestCase(one_line(line.rule), one_line(line.object))
     reason = line.reason or next((p.failure.message for p in programs if p.failure is not None), "")
     text = [line.says, *(f"source: {source}" for source in line.sources)]
-    for program in programs:
+    for program in programs[:TOLD]:
         text += ["", f"program {program.name}: {program.verdict}", *_story(header, program)]
+    if len(programs) > TOLD:
+        text += ["", f"{plural(len(programs) - TOLD, 'more program')} in the suite verbspec.programs"]
     _judge(case, line.verdict, reason, "\n".join(text))
+    return case
+
+
+def _choice(choice: Choice) -> TestCase:
+    case = TestCase(one_line(choice.choice), "verbspec.choices")
+    taken = ", ".join(choice.taken) or "nothing"
+    stable = "must be constant, " if choice.stable else ""
+    _judge(case, choice.verdict, f"{stable}still possible: {taken}", f"allowed: {', '.join(choice.options)}")
     return case
 
 

@@ -15,7 +15,10 @@ from verbs_reports.summary import CONTEXT, Summary, blamed, facts_of, replay_com
 from verbs_reports.text import clean, one_line, plural
 from verbs_reports.verdicts import Verdict
 
-_ACTIVE: Final = re.compile(r"[&<>@#$*`\[\]~\\]|(?<!\w)_|_(?!\w)")
+# "_" is harmless inside a word.
+_ACTIVE: Final = re.compile(r"[&<>@#$*`\[\]~\\]|(?<![^\W_])_|_(?![^\W_])")
+# What begins a list, or underlines a heading, when it begins a line.
+_OPENING: Final = re.compile(r"^(?:[-+=]|\d(?=\d*[.)]))")
 _BAR: Final = "\\|"
 
 SHOWN: Final = 10
@@ -30,7 +33,7 @@ def render(results: Results) -> str:
     blocks = [
         f"# {summary.verdict.upper()}: {_escape(device)}, {_escape(header.api)}, {_escape(header.transport)}",
         *(f"> **{_escape(alarm)}**" for alarm in summary.alarms),
-        *(f"> {_escape(notice)}" for notice in summary.notices),
+        *(f"> {_paragraph(notice)}" for notice in summary.notices),
         f"**{summary.headline}.**",
         *_rules(summary),
         *_programs(header, summary),
@@ -80,9 +83,11 @@ def _story(header: Header, program: Program) -> list[str]:
         points += [f"allowed: {_code(allowed)}" for allowed in failure.allowed] or ["allowed: nothing"]
         points += ["suspects: " + ", ".join(map(_code, failure.suspects))] if failure.suspects else []
     elif program.reason:
-        points.append(_escape(program.reason))
+        points.append(_paragraph(program.reason))
     if trouble is not None:
-        points.append(f"{_escape(trouble.kind)} of the {_escape(trouble.whose)}: {_escape(trouble.message)}")
+        points.append(
+            f"{_paragraph(trouble.kind)} of the {_escape(trouble.whose)}: {_escape(trouble.message)}"
+        )
     if command := replay_command(header, program):
         points.append(f"replay: {_code(command)}")
     blocks = ["\n".join(f"- {point}" for point in points)]
@@ -135,8 +140,17 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str | Verdict, ...]]) -> 
 
 
 def _escape(text: str) -> str:
-    """Give text on one line that Markdown shows as it is."""
-    return _ACTIVE.sub(lambda match: f"&#{ord(match.group())};", one_line(text))
+    """Give text on one line that Markdown shows as it is, inside a line."""
+    return _ACTIVE.sub(_entity, one_line(text))
+
+
+def _paragraph(text: str) -> str:
+    """Give text on one line that Markdown shows as it is, also where it begins the line."""
+    return _OPENING.sub(_entity, _escape(text))
+
+
+def _entity(match: re.Match[str]) -> str:
+    return f"&#{ord(match.group())};"
 
 
 def _code(text: str) -> str:

@@ -202,7 +202,7 @@ class _Reader:
             )
         try:
             record = _DECODER.decode(line)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             # A prefix of a JSON object is never JSON, so a line that is whole is never taken for half.
             if last and self.header is not None and line.startswith(b"{") and not _is_json(line):
                 self.half_line = True
@@ -269,16 +269,16 @@ def _kind(record: Record) -> str:
 def _is_json(line: bytes) -> bool:
     try:
         msgspec.json.decode(line)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False
     return True
 
 
-def _explain(line: bytes, error: msgspec.MsgspecError) -> str:
+def _explain(line: bytes, error: Exception) -> str:
     """Say what is wrong with a line that is no record."""
     try:
         value = msgspec.json.decode(line)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return (
             f"not JSON ({error}). A results file is JSON lines, as `verbspec run` writes them: "
             f"is this the right file? {_THEIRS}"

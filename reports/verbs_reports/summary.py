@@ -26,6 +26,8 @@ from verbs_reports.verdicts import BROKEN, Verdict, worst
 TRUNCATED: Final = "TRUNCATED: the run did not end; what follows is what it had obtained"
 
 
+_HARMLESS: Final = frozenset({Verdict.PASS, Verdict.CHOICE})
+
 CONTEXT: Final = 20
 """How many steps before the failing one a report shows at once."""
 
@@ -99,16 +101,15 @@ def summarize(results: Results) -> Summary:
     counts = {verdict: counted[verdict] for verdict in Verdict if counted[verdict]}
     ranked = sorted(results.programs, key=lambda program: -program.verdict.severity)
     explained = tuple(program for program in ranked if _shows(program))
-    harmless = {Verdict.PASS, Verdict.CHOICE}
     return Summary(
         verdict=results.verdict,
-        headline=_headline(counts, len(rules)),
+        headline=_headline(counts, results),
         alarms=_alarms(results),
         notices=_notices(results, rules, counts),
         counts=counts,
         rules=tuple(rules),
         explained=explained,
-        silent=tuple(p for p in ranked if not _shows(p) and p.verdict not in harmless),
+        silent=tuple(p for p in ranked if not _shows(p) and p.verdict not in _HARMLESS),
     )
 
 
@@ -187,12 +188,17 @@ def _shows(program: Program) -> bool:
     return program.failure is not None or program.trouble is not None or program.verdict in BROKEN
 
 
-def _headline(counts: dict[Verdict, int], total: int) -> str:
-    if not total:
-        return "No rule was judged"
-    return f"{plural(total, 'rule')}: " + ", ".join(
-        f"{number} {verdict}" for verdict, number in counts.items()
-    )
+def _headline(counts: dict[Verdict, int], results: Results) -> str:
+    total = sum(counts.values())
+    rules = f"{plural(total, 'rule')}: {_numbers(counts)}" if total else "No rule was judged"
+    chosen = Counter(choice.verdict for choice in results.choices)
+    choices = {verdict: chosen[verdict] for verdict in Verdict if chosen[verdict]}
+    # As long as every choice is merely recorded there is nothing to say of them here.
+    return f"{rules}; choices: {_numbers(choices)}" if choices.keys() - _HARMLESS else rules
+
+
+def _numbers(counts: dict[Verdict, int]) -> str:
+    return ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
 
 
 def _alarms(results: Results) -> tuple[str, ...]:
@@ -257,7 +263,7 @@ def _line(rule: str, programs: list[Program]) -> RuleLine:
         reason = f"{held}{doubt} when the run stopped"
     return RuleLine(
         rule=rule,
-        object=rule.partition("/")[0],
+        object=rule.partition("/")[0] or rule,
         level="",
         status="",
         says="",

@@ -1,7 +1,7 @@
 """Sample results: a run that fails in every way, one that was killed, one that passes.
 
-``python tests/reports/samples.py DIR`` (with ``reports`` on PYTHONPATH) writes them, and a page of each,
-for the eye.
+``python tests/reports/reports_samples.py DIR`` (with ``reports`` on PYTHONPATH) writes them, and every
+report of each, for the eye.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from verbs_reports.results import (
     Header,
     Program,
     Record,
+    Results,
     Rule,
     Trouble,
     Writer,
@@ -328,6 +329,20 @@ def write(path: Path, run: tuple[Record, ...]) -> Path:
         for record in others:
             writer.write(record)
     return path
+
+
+def results_of(run: tuple[Record, ...]) -> Results:
+    """Give a run as the value that reading its file gives."""
+    header = run[0]
+    assert isinstance(header, Header)
+    footer = run[-1] if isinstance(run[-1], Footer) else None
+    return Results(
+        header=header,
+        programs=tuple(record for record in run if isinstance(record, Program)),
+        rules=tuple(record for record in run if isinstance(record, Rule)),
+        choices=tuple(record for record in run if isinstance(record, Choice)),
+        footer=footer,
+    )
 
 
 def main(folder: Path) -> None:
