@@ -58,6 +58,8 @@ class Engine:
         self.model = model
         self.analysis = Analysis(model)
         self.opening = next((c for c in model.calls if not model.calls[c].params and model.calls[c].creates), "")
+        opened = model.calls[self.opening] if self.opening else None
+        self.device = opened.outputs[opened.creates[0]] if opened else None
         self._compiled: dict[tuple[str, Type], tuple[Any, tuple[tuple[str, str], ...]]] = {}
 
     def argument(self, text: str, want: Type, names: dict[str, tuple[str, int]]) -> tuple[Any, tuple[int, ...]]:
@@ -218,7 +220,7 @@ class Session:
         return {
             name: self._out(want, value)
             for (name, want), value in zip(code.params.items(), args, strict=True)
-            if name in step.args
+            if (name in step.args or want.tag == "bool") and want != self.engine.device
         }
 
     def _out(self, want: Type, value: Any) -> Any:

@@ -109,13 +109,6 @@ def _values(stmt: n.Stmt) -> Iterator[n.Expr]:
                     yield value
 
 
-def conjuncts(expr: n.Expr) -> list[n.Expr]:
-    """The parts of a conjunction."""
-    if isinstance(expr, n.Logic) and expr.op == "and":
-        return [c for a in expr.args for c in conjuncts(a)]
-    return [expr]
-
-
 def conflict(store: Store, writes: set[Place], touched: set[Place]) -> bool:
     """Whether a write of one meets an access of the other."""
     for number, slot, part in writes:
@@ -133,7 +126,12 @@ def conflict(store: Store, writes: set[Place], touched: set[Place]) -> bool:
     return False
 
 
-_MEETS = {"V": "VHTE", "H": "HVE", "T": "TVE", "A": "A", "E": ""}
+_MEETS = {"V": "VHTE", "H": "HVE", "T": "TVE", "A": "A", "E": "VHT", "M": "M"}
+
+
+def meets(part: str, other: str) -> bool:
+    """Whether two parts of one place overlap."""
+    return other in _MEETS[part]
 
 
 class Resolver:

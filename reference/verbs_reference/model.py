@@ -36,6 +36,7 @@ class CallCase:
     body: tuple[n.Stmt, ...]
     guard: Function | None
     outputs: Function | None
+    plain: Function | None
     effect: Function | None
     undefined: Function | None
     returns: frozenset[str]
@@ -138,6 +139,7 @@ class Model:
                     body=body,
                     guard=self.compiler.expression(guard, tree.params) if guard is not None else None,
                     outputs=self.compiler.expression(outputs, names) if outputs is not None else None,
+                    plain=self._plain(outputs, names),
                     effect=self.compiler.effect(body, names, {x: x for x in tree.created()}) if body else None,
                     undefined=self.compiler.objects(undefined, tree.params) if undefined else None,
                     returns=frozenset(str(r) for r in rule.returns),
@@ -148,6 +150,15 @@ class Model:
         return CallCode(
             tree.name, tree.params, tree.outputs, successes, [c for c in cases if c.is_cause], tree.created()
         )
+
+    def _plain(self, outputs: n.Expr | None, names: list[str]) -> Function | None:
+        """The part of an output test that depends on the call alone, not on the state."""
+        if outputs is None:
+            return None
+        kept = tuple(c for c in n.conjuncts(outputs) if n.is_stateless(c))
+        if not kept:
+            return None
+        return self.compiler.expression(n.Logic(BOOL, "and", (*kept, n.Const(BOOL, True))), names)
 
     def _family(self, tree: _FamilyTree) -> Family:
         pick = self.compiler.pick(tree)

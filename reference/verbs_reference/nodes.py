@@ -356,3 +356,20 @@ def show(expr: Expr) -> str:
             return f"({', '.join(show(c) for c in children(expr))})"
         case _:
             return type(expr).__name__
+
+
+def conjuncts(expr: Expr) -> list[Expr]:
+    """The parts of a conjunction."""
+    if isinstance(expr, Logic) and expr.op == "and":
+        return [c for a in expr.args for c in conjuncts(a)]
+    return [expr]
+
+
+def is_stateless(expr: Expr) -> bool:
+    """Whether an expression's value depends on its names alone."""
+    return not any(
+        isinstance(e, Field | Lookup | Choice)
+        or (isinstance(e, Over) and isinstance(e.domain, str))
+        or (isinstance(e, Builtin) and e.op in {"alive", "load"})
+        for e in walk(expr)
+    )

@@ -19,12 +19,15 @@ from typing import TYPE_CHECKING, Any
 from verbs_reference import footprint as fp
 
 from verbs_reference.model import CallCase, CallCode, Model
-from verbs_reference.pending import Analysis, Footprint, Process
+from verbs_reference.pending import Analysis, Footprint, Move, Pending, Process
 from verbs_reference.store import Entry, NeedChoice, Store
 from verbs_reference.suspects import Event, Report, Suspects
 
 if TYPE_CHECKING:
     from verbs_reference.belief import Action, Branch
+
+
+NOTHING = Pending({}, {})
 
 
 class Capped(Exception):
@@ -66,65 +69,117 @@ class Search:
         self.limit = limit
         self.suspects = Suspects(model, analysis)
         self._left = 0
+        triggers = [f.trigger for f in model.families]
+        self.takers = [[j for j, t in enumerate(triggers) if t == mine] for mine in triggers]
         self._stable = {name for name, (_, stable) in model.voc.choices.items() if stable}
 
     # -- calls -----------------------------------------------------------------------------------
 
     def match(self, code: CallCode, action: Action, branch: Branch) -> list[Found]:
         """The states after the call, starting from the branch's state, which is the store's."""
-        cases = [c for c in code.cases if action.result in c.returns]
+        cases = self._candidates(code, action)
         made: list[Found] = []
         if not cases:
             return made
         prints = self._relevant(code, cases, action)
         walk = _Walk(self, branch, prints[0], prints[1])
         self._left = self.limit
-        walk.explore(lambda path: self._try(code, cases, action, branch, path, walk, made))
+        trials: list[tuple[Trial, list[Step], Found]] = []
+        walk.explore(lambda path: trials.extend(self._try(code, cases, action, branch, path)))
+        for trial, path, found in trials:
+            if not path or not self._needless(code, action, path, walk.root, trial, found.signature):
+                made.append(found)
         return made
+
+    def _candidates(self, code: CallCode, action: Action) -> list[CallCase]:
+        """The rules that can give this result and these outputs in some state."""
+        store = self.store
+        return [
+            c
+            for c in code.cases
+            if action.result in c.returns and (c.plain is None or c.plain(store, *action.args, *action.outputs))
+        ]
 
     def _relevant(
         self, code: CallCode, cases: list[CallCase], action: Action
-    ) -> tuple[dict[Process, Footprint], Footprint | None]:
-        """The footprints of all processes and of the call; none if nothing is pending."""
+    ) -> tuple[Pending, Footprint | None]:
+        """The footprints of all processes and of the call; none if nothing that is pending can matter to it."""
         if not any(self.store.active.values()):
-            return {}, None
-        read = list(cases)
+            return NOTHING, None
+        others: list[CallCase] = []
         if any(not c.is_cause for c in cases):
-            read += [c for c in code.causes if c not in cases and c.undefined is None]
+            others = [c for c in code.causes if c not in cases and c.undefined is None]
         args = dict(zip([*code.params, *code.outputs], [*action.args, *action.outputs], strict=False))
-        call = self.analysis.of_call(self.store, read, args)
-        return self.analysis.footprints(self.store), call
+        call = self.analysis.of_call(self.store, cases, others, args)
+        self._drop_indifferent(code, cases, action, call)
+        call.reads |= call.needs
+        if not call.reads and not call.writes:
+            return NOTHING, None
+        return self.analysis.pending(self.store), call
+
+    def _drop_indifferent(self, code: CallCode, cases: list[CallCase], action: Action, call: Footprint) -> None:
+        """Leave out what the call reads where it makes no difference whether a step has changed it.
+
+        That is so for a field which steps only ever set to a constant, if with the constant the same rules explain
+        the call as without, or none do; and if the effect does not read it.
+        """
+        kinds = self.model.layout.kinds
+        candidates = []
+        for number, slot, part in call.reads - call.needs:
+            if part != "V":
+                continue
+            kind = next((k for k in kinds if number in self.store.live[k]), None)
+            name = next((f for f, s in self.model.layout.slot[kind].items() if s == slot), "") if kind else ""
+            values = self.analysis.internal.get((kind or "", name))
+            if values is not None and len(values) == 1:
+                candidates.append((number, slot, next(iter(values))))
+        if not candidates or len(candidates) > 3:
+            return
+        store = self.store
+        mark = len(store.journal)
+        try:
+            now = self._explains(code, cases, action)
+            if now is None:
+                return
+            for chosen in range(1, 1 << len(candidates)):
+                for i, (number, slot, value) in enumerate(candidates):
+                    if chosen >> i & 1:
+                        store.set(number, slot, value)
+                other = self._explains(code, cases, action)
+                store.undo(mark)
+                if other is not None and other != now:
+                    return
+        except NeedChoice:
+            return
+        finally:
+            store.undo(mark)
+        call.reads -= {(number, slot, "V") for number, slot, _ in candidates}
 
     def _try(
-        self,
-        code: CallCode,
-        cases: list[CallCase],
-        action: Action,
-        branch: Branch,
-        path: list[Step],
-        walk: _Walk,
-        made: list[Found],
-    ) -> None:
+        self, code: CallCode, cases: list[CallCase], action: Action, branch: Branch, path: list[Step]
+    ) -> Iterator[tuple[Trial, list[Step], Found]]:
         store = self.store
-        for ruling, deviates, once, fixed in self._outcomes(code, cases, action):
+        for trial in self._outcomes(code, cases, action):
+            ruling, deviates, once, fixed = trial
             mark = len(store.journal)
-            self._perform(code, ruling, action, once, fixed)
-            signature = store.signature(0)
-            changes = store.changes(0)
+            self._perform(ruling, action, once, fixed)
+            signature, changes = store.signature(0), store.changes(0)
             store.undo(mark)
-            if path and self._needless(code, action, path, walk, ruling, once, fixed, signature):
-                continue
-            fired = dict(branch.fired)
-            trail = branch.trail
-            for step in path:
-                rule = self.model.families[step.process[0]].cases[step.case].id
-                fired[rule] = fired.get(rule, 0) + 1
-                trail = (trail, Event(rule, step.process, step.head, None))
+            fired, trail = self._fired(branch, path)
             for case in ruling:
                 if len(ruling) == 1:
                     fired[case.id] = fired.get(case.id, 0) + 1
                 trail = (trail, Event(case.id, None, 0, action))
-            made.append(Found(changes, signature, fired, trail, tuple(c.id for c in ruling) if deviates else ()))
+            rules = tuple(c.id for c in ruling) if deviates else ()
+            yield trial, path, Found(changes, signature, fired, trail, rules)
+
+    def _fired(self, branch: Branch, path: list[Step]) -> tuple[dict[str, int], Any]:
+        fired, trail = dict(branch.fired), branch.trail
+        for step in path:
+            rule = self.model.families[step.process[0]].cases[step.case].id
+            fired[rule] = fired.get(rule, 0) + 1
+            trail = (trail, Event(rule, step.process, step.head, None))
+        return fired, trail
 
     def _outcomes(self, code: CallCode, cases: list[CallCase], action: Action) -> Iterator[Trial]:
         """The ways in which the rules explain the result in the store's state."""
@@ -169,7 +224,7 @@ class Search:
             finally:
                 store.once = {}
 
-    def _perform(self, code: CallCode, ruling: tuple[CallCase, ...], action: Action, once: Any, fixed: Any) -> None:
+    def _perform(self, ruling: tuple[CallCase, ...], action: Action, once: Any, fixed: Any) -> None:
         store = self.store
         for name, option in fixed:
             store.put(store.options, name, option)
@@ -180,41 +235,18 @@ class Search:
         store.once = {}
 
     def _needless(
-        self,
-        code: CallCode,
-        action: Action,
-        path: list[Step],
-        walk: _Walk,
-        ruling: tuple[CallCase, ...],
-        once: Any,
-        fixed: Any,
-        signature: Any,
+        self, code: CallCode, action: Action, path: list[Step], root: int, trial: Trial, signature: Any
     ) -> bool:
-        """Whether the path has a step that can as well come after the call."""
-        store = self.store
-        here = store.changes(walk.root)
-        store.undo(walk.root)
-        try:
-            return any(
-                self._commutes(code, action, path, i, ruling, once, fixed, signature, walk.root)
-                for i in range(len(path) - 1, -1, -1)
-            )
-        finally:
-            store.redo(here)
+        """Whether the path has a step that can as well come after the call; the store is at the root."""
+        return any(
+            self._commutes(code, action, path, i, root, trial, signature) for i in range(len(path) - 1, -1, -1)
+        )
 
     def _commutes(
-        self,
-        code: CallCode,
-        action: Action,
-        path: list[Step],
-        i: int,
-        ruling: tuple[CallCase, ...],
-        once: Any,
-        fixed: Any,
-        signature: Any,
-        root: int,
+        self, code: CallCode, action: Action, path: list[Step], i: int, root: int, trial: Trial, signature: Any
     ) -> bool:
         store = self.store
+        ruling, _, once, fixed = trial
         try:
             if not all(self.take(step) for step in (*path[:i], *path[i + 1 :])):
                 return False
@@ -227,7 +259,7 @@ class Search:
                 store.once = {}
             if found is None or found[0] != ruling:
                 return False
-            self._perform(code, ruling, action, once, fixed)
+            self._perform(ruling, action, once, fixed)
             return self.take(path[i]) and store.signature(0) == signature
         finally:
             store.undo(root)
@@ -280,19 +312,16 @@ class Search:
     def settle(self, branch: Branch) -> list[Found]:
         """The states in which the device has nothing left to do that it must do."""
         made: list[Found] = []
-        prints = self.analysis.footprints(self.store) if any(self.store.active.values()) else {}
-        prints = {p: f for p, f in prints.items() if not self.model.families[p[0]].optional}
-        walk = _Walk(self, branch, prints, None)
+        pending = self.analysis.pending(self.store) if any(self.store.active.values()) else NOTHING
+        must = {m: f for m, f in pending.prints.items() if not self.model.families[m[0][0]].optional}
+        walk = _Walk(self, branch, Pending(must, pending.before), None)
+        processes = {m[0] for m in must}
         self._left = self.limit
 
         def arrived(path: list[Step]) -> None:
-            if any(self.steps(p) for p in prints):
+            if any(self.steps(p) for p in processes):
                 return
-            fired, trail = dict(branch.fired), branch.trail
-            for step in path:
-                rule = self.model.families[step.process[0]].cases[step.case].id
-                fired[rule] = fired.get(rule, 0) + 1
-                trail = (trail, Event(rule, step.process, step.head, None))
+            fired, trail = self._fired(branch, path)
             made.append(Found(self.store.changes(0), self.store.signature(0), fired, trail))
 
         walk.explore(arrived)
@@ -330,18 +359,23 @@ class Search:
 class _Walk:
     """Explores the states of a stubborn set from the store's state, and undoes everything."""
 
-    def __init__(
-        self, search: Search, branch: Branch, prints: dict[Process, Footprint], call: Footprint | None
-    ) -> None:
+    def __init__(self, search: Search, branch: Branch, pending: Pending, call: Footprint | None) -> None:
         self.search = search
         self.store = search.store
-        self.prints = prints
+        self.prints = pending.prints
+        self.before = pending.before
         self.call = call
         self.branch = branch
         self.root = len(self.store.journal)
         self.seen: set[Any] = set()
-        self.touched = {p: f.reads | f.writes | f.needs for p, f in prints.items()}
-        self._conflicts: dict[Process, list[Process]] = {}
+        self.touched = {
+            m: f.reads | f.writes | {p for p in f.needs if p[2] != "E"} for m, f in self.prints.items()
+        }
+        self._conflicts: dict[Move, list[Move]] = {}
+        self._takers = search.takers
+        self._slots = [
+            search.model.layout.slot[f.kind][f.trigger[1]] for f in search.model.families
+        ]
 
     def explore(self, visit: Callable[[list[Step]], None]) -> None:
         """Visit each state once, with a path that leads there."""
@@ -353,58 +387,74 @@ class _Walk:
         if not self.prints:
             return
         mark = len(self.store.journal)
-        for process in self._stubborn():
-            for step in self.search.steps(process):
-                if self.search.take(step):
-                    key = self.store.signature(self.root)
-                    if key not in self.seen:
-                        self.seen.add(key)
-                        self._from([*path, step], visit)
-                self.store.undo(mark)
+        for step in self._stubborn():
+            if self.search.take(step):
+                key = self.store.signature(self.root)
+                if key not in self.seen:
+                    self.seen.add(key)
+                    self._from([*path, step], visit)
+            self.store.undo(mark)
 
-    def _stubborn(self) -> list[Process]:
-        """The processes of the stubborn set that may run now."""
-        enabled = {p: bool(self.search.steps(p)) for p in self.prints}
-        if self.call is None:
-            first = next((p for p, can in enabled.items() if can), None)
-            todo = [first] if first is not None else []
-        else:
-            todo = [p for p in self.prints if self._meets_call(p)]
-        chosen: dict[Process, None] = dict.fromkeys(todo)
+    def _stubborn(self) -> list[Step]:
+        """The steps of the stubborn set that may run now."""
+        chosen: dict[Move, None] = {}
+        steps: list[Step] = []
+        todo = self._first()
         while todo:
-            process = todo.pop()
-            more = self._in_conflict(process) if enabled[process] else self._suppliers(process)
-            for other in more:
-                if other not in chosen:
-                    chosen[other] = None
-                    todo.append(other)
-        return [p for p in chosen if enabled[p]]
+            move = todo.pop()
+            if move in chosen:
+                continue
+            chosen[move] = None
+            process, element = move
+            queue = self.store.objects[process[1]][self._slots[process[0]]]
+            if not queue:
+                todo.extend(self.before.get(move, ()))
+                continue
+            if queue[0] != element:
+                todo.extend(((f, process[1]), queue[0]) for f in self._takers[process[0]])
+                continue
+            found = self.search.steps(process)
+            steps += found
+            todo.extend(self._in_conflict(move) if found else self._suppliers(move))
+        return steps
 
-    def _meets_call(self, process: Process) -> bool:
+    def _first(self) -> list[Move]:
+        """The transitions that meet the call; when only silence is asked for, any one that may run."""
+        if self.call is not None:
+            return [m for m in self.prints if self._meets_call(m)]
+        for process in dict.fromkeys(m[0] for m in self.prints):
+            if self.search.steps(process):
+                return [(process, self.store.objects[process[1]][self._slots[process[0]]][0])]
+        return []
+
+    def _meets_call(self, move: Move) -> bool:
         assert self.call is not None
-        own = self.prints[process]
+        own = self.prints[move]
         return fp.conflict(self.store, own.writes, self.call.reads | self.call.writes) or fp.conflict(
-            self.store, self.call.writes, self.touched[process]
+            self.store, self.call.writes, self.touched[move]
         )
 
-    def _in_conflict(self, process: Process) -> list[Process]:
-        own = self.prints[process]
+    def _in_conflict(self, move: Move) -> list[Move]:
+        known = self._conflicts.get(move)
+        if known is None:
+            own = self.prints.get(move)
+            known = [] if own is None else [
+                other
+                for other, theirs in self.prints.items()
+                if other[0] != move[0]
+                and (
+                    fp.conflict(self.store, own.writes, self.touched[other])
+                    or fp.conflict(self.store, theirs.writes, self.touched[move])
+                )
+            ]
+            self._conflicts[move] = known
+        return known
+
+    def _suppliers(self, move: Move) -> list[Move]:
+        own = self.prints.get(move)
+        needs = own.needs if own is not None else set()
         return [
             other
             for other, theirs in self.prints.items()
-            if other != process
-            and (
-                fp.conflict(self.store, own.writes, self.touched[other])
-                or fp.conflict(self.store, theirs.writes, self.touched[process])
-            )
+            if other[0] != move[0] and fp.conflict(self.store, theirs.writes, needs)
         ]
-
-    def _suppliers(self, process: Process) -> list[Process]:
-        needs = self.prints[process].needs | self.prints[process].reads
-        return [
-            other
-            for other, theirs in self.prints.items()
-            if other != process and fp.conflict(self.store, theirs.writes, needs)
-        ]
-
-

@@ -9,6 +9,7 @@ objects, look-up tables and the sets of busy queues alike.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from verbs_reference.vocabulary import Vocabulary
@@ -21,6 +22,9 @@ UNKNOWN = "\u0100"
 """A byte of memory that may hold anything.  Contents are text: characters 0 to 255 are bytes."""
 UPTO = 64
 """The longest ``upto``."""
+
+_SHAPES = itertools.count(1)
+"""Numbers for states of the look-up tables: two states with one number have equal tables."""
 
 Entry = tuple[Any, Any, Any]
 
@@ -59,7 +63,7 @@ class Layout:
 class Store:
     """One model state and its journal."""
 
-    __slots__ = ("active", "journal", "layout", "live", "objects", "once", "options", "pages", "table", "counter")
+    __slots__ = ("active", "journal", "layout", "live", "objects", "once", "options", "pages", "table", "counter", "shape")
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -73,6 +77,7 @@ class Store:
         self.options: dict[str, str] = {}
         self.once: dict[str, str] = {}
         self.counter = [1]
+        self.shape = [0]
         self.journal: list[Entry] = []
 
     # -- changes ---------------------------------------------------------------------------------
@@ -133,6 +138,7 @@ class Store:
         for key in self.layout.looked_up:
             if key[0] == kind:
                 self.put(self.table[key], obj[slots[key[1]]], number)
+                self.put(self.shape, 0, next(_SHAPES))
         if kind in self.layout.memory:
             self._map(kind, obj, number)
         return number
@@ -147,6 +153,8 @@ class Store:
         self.put(self.live[kind], number, MISSING)
         for key in self.layout.looked_up:
             value = obj[slots[key[1]]] if key[0] == kind else MISSING
+            if key[0] == kind:
+                self.put(self.shape, 0, next(_SHAPES))
             if value is not MISSING and self.table[key].get(value) == number:
                 self.put(self.table[key], value, MISSING)
         for trigger in self.layout.triggers:
@@ -199,6 +207,8 @@ class Store:
         """A value that equals that of another branch iff the two states are equal; from a common mark."""
         made = set()
         for container, key, value in self.changes(mark):
+            if container is self.shape:
+                continue
             if type(container) is list and container is not self.counter:
                 made.add((container[0], key, value))
             elif container is self.objects:

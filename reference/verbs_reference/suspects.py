@@ -101,7 +101,7 @@ class Suspects:
             return []
         names = [*code.params, *code.outputs]
         wrong = []
-        for part in fp.conjuncts(case.outputs_tree):
+        for part in n.conjuncts(case.outputs_tree):
             test = self.model.compiler.expression(part, names)
             try:
                 if not test(store, *action.args, *action.outputs):
