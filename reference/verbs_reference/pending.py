@@ -26,16 +26,23 @@ Move = tuple[Process, Any]
 
 
 @dataclass(slots=True)
+class _Test:
+    """One conjunct of a guard: its function and what it reads, apart by whether the designated objects can move."""
+
+    holds: Any
+    steady: list[Access]
+    moving: list[Access]
+
+
+@dataclass(slots=True)
 class _Case:
     """Static facts of a case: what guard and effect touch, and the test of its unchanging part."""
 
     index: int
-    guard: list[Access]
-    moving_guard: list[Access]
+    guard: list[_Test]
     effect: list[Access]
     moving_effect: list[Access]
     constant: Any
-    applies: Any
     memory: list[tuple[Any, bool]]
 
 
@@ -80,7 +87,7 @@ class _Waiting:
     move: Move
     case: _Case
     env: fp.Env
-    guard: set[Place]
+    guard: list[set[Place]]
     reads: set[Place]
     writes: set[Place]
 
@@ -157,16 +164,19 @@ class Analysis:
         memory = [
             (compiler.expression(_places_of(a), names), a.writes) for a in effect if a.part == "M" and not a.bound
         ]
-        guard = self._kept(fp.reads(when))
+        guard = []
+        for part in n.conjuncts(when):
+            kept = self._kept(fp.reads(part))
+            if part not in fixed:
+                steady = [a for a in kept if self._stays(a)]
+                guard.append(_Test(compiler.expression(part, names), steady, [a for a in kept if a not in steady]))
         rest = self._kept(a for a in effect if a.part != "M")
         return _Case(
             index,
-            [a for a in guard if self._stays(a)],
-            [a for a in guard if not self._stays(a)],
+            guard,
             [a for a in rest if self._stays(a)],
             [a for a in rest if not self._stays(a)],
             compiler.expression(test, names),
-            compiler.expression(when, names),
             memory,
         )
 
@@ -297,8 +307,7 @@ class Analysis:
                 known = (version, self._steady_part(store, move))
                 self._known[move] = known
             for case, env, guard, reads, writes in known[1]:
-                moving = self._places(store, case.moving_guard, env) if case.moving_guard else guard
-                made.append(_Waiting(move, case, env, moving | guard, reads, writes))
+                made.append(_Waiting(move, case, env, self._moved(store, case, env, guard), reads, writes))
         return made
 
     def _steady_part(self, store: Store, move: Move) -> list[Any]:
@@ -309,25 +318,36 @@ class Analysis:
         made = []
         for case in self.families[index].cases:
             if case.constant(store, number, element):
-                guard = self._places(store, case.guard, env)
+                guard = [self._places(store, test.steady, env) for test in case.guard]
                 reads = self._places(store, (a for a in case.effect if not a.writes), env)
                 writes = self._places(store, (a for a in case.effect if a.writes), env)
                 made.append((case, env, guard, reads, writes))
         return made
 
+    def _moved(self, store: Store, case: _Case, env: fp.Env, guard: list[set[Place]]) -> list[set[Place]]:
+        """What the parts of a guard read, with the objects that they designate at this moment."""
+        return [
+            known | self._places(store, test.moving, env) if test.moving else known
+            for test, known in zip(case.guard, guard, strict=True)
+        ]
+
     def _places(self, store: Store, accesses: Iterable[Access], env: fp.Env) -> set[Place]:
         return {p for a in accesses for p in self.resolver.places(store, a, env)}
 
     def _potential(self, store: Store, item: _Waiting, written: set[tuple[int, int]]) -> bool:
-        if any(p[:2] in written for p in item.guard):
-            return True
-        try:
-            return bool(item.case.applies(store, item.move[0][1], item.move[1]))
-        except NeedChoice:
-            return True
+        """Whether every part of the guard holds now or reads what some transition may write."""
+        for test, places in zip(item.case.guard, item.guard, strict=True):
+            if any(p[:2] in written for p in places):
+                continue
+            try:
+                if not test.holds(store, item.move[0][1], item.move[1]):
+                    return False
+            except NeedChoice:
+                continue
+        return True
 
     def _add(self, store: Store, made: Footprint, item: _Waiting, written: set[tuple[int, int]]) -> None:
-        made.reads |= item.guard
+        made.reads.update(*item.guard)
         made.reads |= item.reads
         made.writes |= item.writes
         written.update(p[:2] for p in item.writes)

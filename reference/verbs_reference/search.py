@@ -407,16 +407,24 @@ class _Walk:
             chosen[move] = None
             process, element = move
             queue = self.store.objects[process[1]][self._slots[process[0]]]
-            if not queue:
-                todo.extend(self.before.get(move, ()))
-                continue
-            if queue[0] != element:
-                todo.extend(((f, process[1]), queue[0]) for f in self._takers[process[0]])
+            if not queue or queue[0] != element:
+                if element in queue or (queue and self._may_arrive(move)):
+                    todo.extend(((f, process[1]), queue[0]) for f in self._takers[process[0]])
+                elif not queue:
+                    todo.extend(self.before.get(move, ()))
                 continue
             found = self.search.steps(process)
             steps += found
             todo.extend(self._in_conflict(move) if found else self._suppliers(move))
         return steps
+
+    def _may_arrive(self, move: Move) -> bool:
+        """Whether the element can still come to the queue; if not, the transition is over or will never be."""
+        for source in self.before.get(move, ()):
+            process, element = source
+            if element in self.store.objects[process[1]][self._slots[process[0]]] or self._may_arrive(source):
+                return True
+        return False
 
     def _first(self) -> list[Move]:
         """The transitions that meet the call; when only silence is asked for, any one that may run."""
