@@ -26,7 +26,8 @@ MAX_POLLS = 64
 class Step:
     """One step of a program: a call with arguments as text and names for what it returns.
 
-    ``call`` is a verb, or ``settle``, or ``drain`` (poll the queue in ``args['cq']`` until it is empty).
+    ``call`` is a verb, or ``settle``, or ``drain`` (poll a queue until it is empty).  ``out`` gives names to the
+    objects that the call makes, by position (``#0``).
     """
 
     call: str
@@ -211,8 +212,9 @@ class Session:
     def _bind(self, step: Step, code: CallCode, bound: dict[str, tuple[int, int]]) -> None:
         for name, (number, handle) in bound.items():
             self.handles[number] = handle
-            if name in step.out:
-                self.names[step.out[name]] = (code.outputs[name].name, number)
+            given = step.out.get(f"#{code.creates.index(name)}")
+            if given is not None:
+                self.names[given] = (code.outputs[name].name, number)
 
     # -- translation -----------------------------------------------------------------------------
 
