@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from verbs_adapters.softhca.access import DeviceCrash, Protection, ProtectionError
+from verbs_adapters.softhca.access import DeviceCrash, Protection, ProtectionError, Target
 from verbs_adapters.softhca.completer import NO_FLAGS, SUCCESS, Completer
 from verbs_adapters.softhca.keys import KeyTable
 from verbs_adapters.softhca.memory import BusFault
@@ -45,6 +45,7 @@ class Responder:
         keys: KeyTable,
         protection: Protection,
         registrar: Registrar,
+        *,
         requester: Requester,
         completer: Completer,
     ) -> None:
@@ -107,9 +108,8 @@ class Responder:
     def _write(self, qp: QueuePair, request: Request) -> Response:
         wqe, data = request.wqe, request.data
         try:
-            pieces = self._protection.check_remote(
-                qp.pd, qp.access, wqe.rkey, wqe.remote_addr, len(data), REMOTE_WRITE
-            )
+            target = Target(wqe.rkey, wqe.remote_addr, len(data))
+            pieces = self._protection.check_remote(qp.pd, qp.access, target, REMOTE_WRITE)
         except ProtectionError:
             region = self._keys.find(wqe.rkey)
             if "refused-write-writes-anyway" in self._faults and region is not None:
@@ -121,9 +121,8 @@ class Responder:
 
     def _read(self, qp: QueuePair, request: Request) -> Response:
         wqe = request.wqe
-        pieces = self._protection.check_remote(
-            qp.pd, qp.access, wqe.rkey, wqe.remote_addr, wqe.length, REMOTE_READ
-        )
+        target = Target(wqe.rkey, wqe.remote_addr, wqe.length)
+        pieces = self._protection.check_remote(qp.pd, qp.access, target, REMOTE_READ)
         return Response(wqe, SUCCESS, self._protection.load(pieces))
 
     # -- receives ----------------------------------------------------------------------------------
