@@ -31,7 +31,10 @@ class Rig:
         self.hca = SoftHca(options)
         self.hca.reset(seed)
         self.access = access
+        self.mr = self.key = 0  # for programs that use one region throughout
         self.trace: list[str] = []
+        self.accepted: list[tuple[int, str, int, bool]] = []  # qp, verb, wr_id, signaled
+        self.polled: list[tuple[int, dict[str, Any]]] = []
         made = self.do("alloc_pd")
         self.pd, self.dma = made["pd"], made["local_dma_lkey"]
         self.pd_b = self.do("alloc_pd")["pd"] if two_pds else self.pd
@@ -50,6 +53,10 @@ class Rig:
         answer = self.hca.call(verb, args)
         self.trace.append(repr(answer))
         assert isinstance(answer, Answer), answer
+        if verb == "poll_cq" and answer.out.get("n"):
+            self.polled.append((args["cq"], answer.out))
+        elif verb.startswith("post_") and answer.result == "0":
+            self.accepted.append((args["qp"], verb, args["wr_id"], args.get("signaled", True)))
         return answer
 
     def do(self, verb: str, **args: Any) -> dict[str, Any]:
