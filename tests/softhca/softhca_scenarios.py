@@ -562,7 +562,7 @@ CASES: dict[str, Case] = {
     "any-page-size-accepted": Case(map_tiny_pages, "EINVAL"),
     "local-inv-advertised-but-refused": Case(post_invalidation, "0"),
     "slot-keeps-old-fields": Case(wrap_the_queue, NO_ACCESS, {"depth": 2}),
-    "inv-key-in-wrong-field": Case(send_with_invalidate, (("WITH_INVALIDATE",), True)),
+    "inv-key-in-wrong-field": Case(send_with_invalidate, (["WITH_INVALIDATE"], True)),
     "receive-into-region-crashes": Case(receive_into_region, None),
     "opcode-table-shifted": Case(opcodes, ["REG_MR", "LOCAL_INV"]),
     "local-inv-at-post": Case(invalidation_behind_a_waiting_send, GOOD),

@@ -174,6 +174,20 @@ def test_remote_access_error_takes_both_down() -> None:
     assert (rig.state(rig.a), rig.state(rig.b)) == ("ERR", "ERR")
 
 
+def test_connected_to_itself() -> None:
+    rig = Rig(connect=False)
+    for state in ("INIT", "RTR", "RTS"):
+        rig.move(rig.a, state, rig.a)
+    rig.put(0, b"self")
+    rig.recv(rig.a, 1, rig.sge(PAGE, 4))
+    rig.send(rig.a, 2, rig.sge(0, 4))
+    assert (rig.sent(), rig.got()) == ([(2, "SUCCESS")], [(1, "SUCCESS")])
+    assert rig.get(PAGE, 4) == b"self"
+    rig.write(0xBAD00, 0, 8, 3)
+    assert rig.sent() == [(3, FLUSH)]  # as the responder it is in ERR before it can hear the refusal
+    assert rig.state(rig.a) == "ERR"
+
+
 def test_reset_discards() -> None:
     rig = Rig()
     rig.send(rig.a, 1)

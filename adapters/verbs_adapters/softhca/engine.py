@@ -127,8 +127,6 @@ class Engine:
             steps.append(self.completer.retire)
         if qp.pending or qp.to_send or qp.receives:
             self._add_queue_steps(qp, steps)
-        if qp.late_invalidations and not qp.started:
-            steps.append(_invalidate_late)
         return steps
 
     def _add_queue_steps(self, qp: QueuePair, steps: list[Step]) -> None:
@@ -152,8 +150,3 @@ class Engine:
         if self.completer.any_order:
             return any(wqe.status for wqe in qp.started)
         return bool(qp.started[0].status)
-
-
-def _invalidate_late(qp: QueuePair) -> None:
-    """A fault: the invalidation becomes visible after its completion."""
-    qp.late_invalidations.pop().invalidate()

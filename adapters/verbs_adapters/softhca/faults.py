@@ -71,7 +71,7 @@ FAULTS: dict[str, Fault] = _table(
         Fault("reg-alternates-map-sets", "B22", "H", "registering twice uses the vector before the last"),
         Fault("reg-of-valid-accepted", "B23", "H", "a VALID region can be registered again"),
         Fault("failed-reg-leaks-reference", "B25", "S", "a failed REG_MR keeps the protection domain in use"),
-        Fault("inv-visible-late", "B26", "H", "LOCAL_INV takes effect after its completion"),
+        Fault("inv-visible-late", "B26", "H", "LOCAL_INV takes effect when the next WR starts"),
         Fault("inv-of-invalid-hits-another", "B28", "S", "LOCAL_INV of an INVALID region hits a VALID one"),
         Fault("inv-ignores-key-byte", "B29", "H", "a stale key invalidates the current registration"),
         Fault("inv-ignores-pd", "G12", "H", "invalidation does not compare protection domains"),

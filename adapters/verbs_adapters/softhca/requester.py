@@ -53,6 +53,8 @@ class Requester:
         """Fetch the next work request."""
         wqe = qp.pending.popleft()
         qp.started.append(wqe)
+        while qp.late_invalidations:  # a fault left them
+            qp.late_invalidations.pop().invalidate()
         if wqe.opcode in LOCAL_OPS:
             self._execute_local(qp, wqe)
             return

@@ -16,9 +16,10 @@ with REM_ACCESS_ERR, a receive too small with REM_INV_REQ_ERR, an unusable recei
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 from verbs_adapters.softhca.access import DeviceCrash, Protection, ProtectionError, Target
-from verbs_adapters.softhca.completer import NO_FLAGS, SUCCESS, Completer
+from verbs_adapters.softhca.completer import SUCCESS, Completer
 from verbs_adapters.softhca.keys import KeyTable
 from verbs_adapters.softhca.memory import BusFault
 from verbs_adapters.softhca.options import Settings
@@ -28,8 +29,6 @@ from verbs_adapters.softhca.region import REMOTE_READ, REMOTE_WRITE
 from verbs_adapters.softhca.registrar import OperationError, Registrar
 from verbs_adapters.softhca.requester import Requester
 from verbs_adapters.softhca.wire import Request, Response
-
-WITH_INVALIDATE = ("WITH_INVALIDATE",)
 
 
 class Lost(Exception):  # noqa: N818 - what became of the request
@@ -89,7 +88,8 @@ class Responder:
             sender.lanes.requests.appendleft(request)
             return
         peer.expected += 1
-        sender.lanes.responses.append(response)
+        if sender.state == "RTS":  # a queue pair connected to itself may just have left it
+            sender.lanes.responses.append(response)
 
     def _execute(self, qp: QueuePair, request: Request) -> Response:
         try:
@@ -135,7 +135,7 @@ class Responder:
             status, answer = failure
             self._completer.fail_receive(qp, receive, status)
             return Response(request.wqe, answer)
-        outputs = {"byte_len": len(request.data), "wc_flags": NO_FLAGS}
+        outputs: dict[str, Any] = {"byte_len": len(request.data)}
         if request.invalidate is not None:
             try:
                 self._registrar.remote_invalidate(qp, request.invalidate)
@@ -144,7 +144,7 @@ class Responder:
                 if self._settings.send_inv_failure == "silent":
                     raise Lost from None
                 return Response(request.wqe, "REM_ACCESS_ERR")
-            outputs["wc_flags"] = WITH_INVALIDATE
+            outputs["wc_flags"] = ["WITH_INVALIDATE"]
             outputs["invalidate_rkey"] = request.invalidate
         qp.received.append((receive, outputs))
         return Response(request.wqe, SUCCESS)
