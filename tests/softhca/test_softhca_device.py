@@ -14,6 +14,7 @@ from softhca_rig import PAGE, Rig
 import verbs_adapters.softhca
 from verbs_adapters.contract import VERBS, AdapterError, Backend, Trouble
 from verbs_adapters.softhca import SoftHca
+from verbs_adapters.softhca.faults import FAULTS
 from verbs_adapters.softhca.options import OPTIONS
 
 Act = Callable[[Rig, random.Random, tuple[int, int], int], None]
@@ -336,3 +337,10 @@ def test_many_objects_do_not_slow_the_engine() -> None:
     rig.do("settle")
     rig.write(0, 0, 0)
     assert len(rig.hca._engine._active) <= 2
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTS))
+def test_a_broken_device_still_answers(fault: str) -> None:
+    """A fault gives wrong answers, never an exception of ours and never an endless settle."""
+    for seed in range(3):
+        program(Rig(seed, depth=8, cqe=20, fault=fault), seed)
