@@ -10,6 +10,7 @@ objects, look-up tables and the sets of busy queues alike.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 from verbs_reference.vocabulary import Vocabulary
@@ -27,6 +28,7 @@ _SHAPES = itertools.count(1)
 """Numbers for states of the look-up tables: two states with one number have equal tables."""
 
 Entry = tuple[Any, Any, Any]
+Places = tuple[tuple[int, int], ...]
 
 
 class NeedChoice(Exception):
@@ -226,34 +228,47 @@ class Store:
             raise NeedChoice(name)
         return option
 
-    def load(self, places: tuple[tuple[int, int], ...]) -> str:
+    def load(self, places: Places) -> str:
         """The bytes at these places; 0 where there is no memory."""
         made = ""
-        for start, length in places:
-            number = self.pages.get(start // PAGE)
-            piece = ""
-            if number is not None:
-                data, offset = self._memory(number)[2:]
-                piece = data[start - offset : start - offset + length]
-            made += piece.ljust(length, "\0")
+        for number, low, count in self._pieces(places):
+            made += self._memory(number)[2][low : low + count] if number else "\0" * count
         return made
 
-    def store(self, places: tuple[tuple[int, int], ...], data: str) -> None:
+    def store(self, places: Places, data: str) -> None:
         """Put bytes at these places, in order; what has no memory is dropped."""
         at = 0
-        for start, length in places:
-            piece, at = data[at : at + length], at + length
-            number = self.pages.get(start // PAGE)
-            if number is None or not piece:
-                continue
-            slot, obj, old, base = self._memory(number)
-            low = start - base
-            self.put(obj, slot, old[:low] + piece[: len(old) - low] + old[low + len(piece) :])
+        for number, low, count in self._pieces(places):
+            piece, at = data[at : at + count], at + count
+            if number and piece:
+                slot, obj, old, _ = self._memory(number)
+                self.put(obj, slot, old[:low] + piece + old[low + len(piece) :])
 
     def havoc(self, places: tuple[tuple[int, int], ...]) -> None:
         """Forget what is at these places."""
         for start, length in places:
             self.store(((start, length),), UNKNOWN * length)
+
+    def _pieces(self, places: Places) -> Iterator[tuple[int, int, int]]:
+        """Places cut where memory begins and ends, as (object or 0, offset in it, bytes).
+
+        Memory begins on a page of its own.
+        """
+        for first, length in places:
+            start, end = first, first + length
+            while start < end:
+                number = self.pages.get(start // PAGE, 0)
+                rest = min(end, (start // PAGE + 1) * PAGE) - start
+                low = 0
+                if number:
+                    _, _, data, base = self._memory(number)
+                    low = start - base
+                    if not 0 <= low < len(data):
+                        number, rest = 0, min(rest, -low) if low < 0 else rest
+                    else:
+                        rest = min(end - start, len(data) - low)
+                yield number, low, rest
+                start += rest
 
     def _memory(self, number: int) -> tuple[int, list[Any], str, int]:
         obj = self.objects[number]
