@@ -47,6 +47,8 @@ class Directed:
         self.names: dict[str, tuple[str, int]] = {}
         for step in sum(full_steps(fixture, known), ()):
             self.perform(step, self.names)
+        self.tentative: dict[str, Program] = {}
+        """Witnesses that depend on how an open choice is taken, for rules that have no other."""
         self.started = list(self.world.fired)
         self.world.store.journal.clear()
 
@@ -102,6 +104,7 @@ class Directed:
         if fired:
             wanted -= fired
             yield self.program(f"fixture/{self.fixture.name}", "", ())
+        tentative: dict[str, Program] = {}
         level = [State((), dict(self.names), _counts(self.names), 1, [], False)]
         seen: set[Any] = set()
         for _ in range(depth):
@@ -109,11 +112,18 @@ class Directed:
             for state in level:
                 if not wanted:
                     return
-                yield from self._expand(state, wanted, following, seen)
+                yield from self._expand(state, wanted, following, seen, tentative)
             level = following
+        for rule in [r for r in tentative if r in wanted]:
+            self.tentative[rule] = tentative[rule]
 
     def _expand(
-        self, state: State, wanted: set[str], following: list[State], seen: set[Any]
+        self,
+        state: State,
+        wanted: set[str],
+        following: list[State],
+        seen: set[Any],
+        tentative: dict[str, Program],
     ) -> Iterator[Program]:
         store = self.world.store
         root = len(store.journal)
@@ -123,11 +133,14 @@ class Directed:
             kinds = {name: kind for name, (kind, number) in state.names.items() if store.objects[number][1]}
             for step in usual_and_near(shape, kinds, state.fresh, state.counts):
                 for next_state, fired in self._outcomes(state, step):
-                    new = [r for r in fired if r in wanted]
-                    for rule in new:
+                    for rule in [r for r in fired if r in wanted]:
+                        program = self.program(rule, rule, next_state.steps, next_state.names)
+                        if self.world.consulted:
+                            tentative.setdefault(rule, program)
+                            continue
                         wanted.discard(rule)
-                        yield self.program(rule, rule, next_state.steps, next_state.names)
-                    key = store.signature(root)
+                        yield program
+                    key = self._outline(root)
                     if key not in seen and not any(r in self.blocking for r in fired):
                         seen.add(key)
                         next_state.changes = store.changes(root)
@@ -141,6 +154,7 @@ class Directed:
         if code.name == self.engine.polling[0]:
             return
         args = self.values(step, state.names)
+        self.world.consulted = False
         causes = self.world.causes(code, args)
         if len(causes) > 1 or (causes and causes[0].undefined is not None):
             if len(causes) == 1:
@@ -151,14 +165,24 @@ class Directed:
         steps = (*state.steps, step)
         counts = _counts(names)
         fresh = state.fresh + ("wr_id" in step.args)
-        pending = any(self.world.store.active.values())
+        pending = bool(self.world.runnable())
         yield State(steps, names, counts, fresh, [], pending), list(fired)
-        if pending and self.world.runnable():
+        if pending:
             done = [*fired, *self.perform(Step("settle", {}), names)]
             rest = tuple(self.draining(names))
             for drain in rest:
                 done += self.perform(drain, names)
             yield State((*steps, Step("settle", {}), *rest), names, counts, fresh, [], False), done
+
+    def _outline(self, root: int) -> Any:
+        """The state without numbers and contents: two states of one outline are not both searched from."""
+        made = []
+        for number, slot, value in self.world.store.signature(root):
+            if isinstance(value, bool) or (isinstance(value, str) and len(value) < 32) or value is None:
+                made.append((number, slot, value))
+            elif isinstance(value, tuple):
+                made.append((number, slot, len(value)))
+        return frozenset(made)
 
     @property
     def blocking(self) -> frozenset[str]:

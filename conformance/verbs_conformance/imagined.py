@@ -35,9 +35,8 @@ class Imagination:
         self.numbers = 1_000_000
         self.serial = 1
         self.fired: list[str] = []
-        self.store.options.update(
-            {name: self.options.get(name, known[0]) for name, (known, stable) in model.voc.choices.items() if stable}
-        )
+        self.consulted = False
+        """Whether an open choice decided something since this was last cleared."""
 
     # -- internal steps --------------------------------------------------------------------------
 
@@ -82,8 +81,12 @@ class Imagination:
             try:
                 return work()
             except NeedChoice as e:
-                known = self.model.voc.choices[e.name][0]
-                store.once[e.name] = self.options.get(e.name) or self.random.choice(known)
+                known, stable = self.model.voc.choices[e.name]
+                self.consulted = True
+                if stable:
+                    store.once[e.name] = self.options.get(e.name, known[0])
+                else:
+                    store.once[e.name] = self.options.get(e.name) or self.random.choice(known)
 
     # -- calls -----------------------------------------------------------------------------------
 

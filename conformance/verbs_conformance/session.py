@@ -205,6 +205,16 @@ class Session:
             self._bind(step, code, bound)
         return Outcome(seen, problem)
 
+    def live(self) -> dict[str, str]:
+        """The names of live objects with their kinds."""
+        return self.belief.evaluate(  # type: ignore[no-any-return]
+            lambda store: {n: kind for n, (kind, number) in self.names.items() if store.objects[number][1]}
+        )
+
+    def breaks_duty(self, step: Step) -> bool:
+        """Whether the consumer would break a duty with this step."""
+        return self.belief.duty(Action(step.call, self.values(step))) is not None
+
     def _depends_on_tainted(self, code: CallCode, args: tuple[Any, ...]) -> bool:
         return bool(self.belief.tainted) and any(
             t.tag == "ref" and a in self.belief.tainted for t, a in zip(code.params.values(), args, strict=True)
