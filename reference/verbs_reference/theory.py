@@ -35,7 +35,7 @@ class Scope:
 
     objects: Mapping[str, int] = field(default_factory=dict)
     others: int = 2
-    cells: int = 2
+    cells: int = 3
 
     def size(self, kind: str) -> int:
         """The objects of one kind."""
