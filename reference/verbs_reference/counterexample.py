@@ -62,6 +62,7 @@ def _state(
     situation: Situation, before: State, after: State | None, model: Any, read: set[tuple[str, str]]
 ) -> Iterator[str]:
     last = after or before
+    states = [before, after] if after else [before]
     places = read | {place[:2] for place in (_changed(before, after, model) if after else ())}
     lines: dict[str, str] = {}
     shown = {f"{kind}#{number}" for kind, number in _live(before, last, model) | _named(situation, model)}
@@ -69,7 +70,7 @@ def _state(
         types = {"": BOOL, **{name: info.type for name, info in fields.items()}}
         for number in last.numbers(kind):
             texts = [
-                _field(before, after, model, (kind, name, number), found, situation.base.voc)
+                f"{name or 'alive'}={' -> '.join(_values(states, model, (kind, name, number), found))}"
                 for name, found in types.items()
                 if (kind, name) in places and not found.is_opaque
             ]
@@ -102,16 +103,14 @@ def _named(situation: Situation, model: Any) -> set[tuple[str, int]]:
     }
 
 
-def _field(
-    before: State, after: State | None, model: Any, place: tuple[str, str, int], kind: Type, voc: Vocabulary
-) -> str:
-    number, name = place[2], place[1] or "alive"
+def _values(states: list[State], model: Any, place: tuple[str, str, int], kind: Type) -> list[str]:
+    """What a field was and became; one value if it stayed, or if the object is new."""
     texts = [
-        show(decode(model, state.get(*place)), kind, voc)
-        for state in (before, after)
-        if state is not None and number <= state.counts[place[0]]
+        show(decode(model, state.get(*place)), kind, state.base.voc)
+        for state in states
+        if place[2] <= state.counts[place[0]]
     ]
-    return f"{name}={' -> '.join(dict.fromkeys(texts))}"
+    return list(dict.fromkeys(texts))
 
 
 def _changed(before: State, after: State, model: Any) -> set[tuple[str, str, int]]:
