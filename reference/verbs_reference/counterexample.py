@@ -61,37 +61,56 @@ def _names(situation: Situation, model: Any) -> Iterator[str]:
 def _state(
     situation: Situation, before: State, after: State | None, model: Any, read: set[tuple[str, str]]
 ) -> Iterator[str]:
-    voc = situation.base.voc
     last = after or before
-    changed = _changed(before, after, model) if after else set()
-    for kind, fields in voc.objects.items():
+    states = [before, after] if after else [before]
+    places = read | {place[:2] for place in (_changed(before, after, model) if after else ())}
+    lines: dict[str, str] = {}
+    shown = {f"{kind}#{number}" for kind, number in _live(before, last, model) | _named(situation, model)}
+    for kind, fields in situation.base.voc.objects.items():
+        types = {"": BOOL, **{name: info.type for name, info in fields.items()}}
         for number in last.numbers(kind):
-            is_new = number > before.counts[kind]
-            alive = decode(model, last.alive(kind, number)) or (
-                not is_new and decode(model, before.alive(kind, number))
-            )
-            if not alive and not _referenced(situation, model, kind, number):
-                continue
-            shown = []
-            for name in ("", *fields):
-                is_shown = (kind, name) in read or (kind, name, number) in changed
-                type_of_field = fields[name].type if name else BOOL
-                if is_shown and not type_of_field.is_opaque:
-                    shown.append(_field(before, after, model, (kind, name, number), type_of_field, voc))
-            if shown:
-                yield f"{kind}#{number}{' (new)' if is_new else ''}: " + ", ".join(shown)
+            texts = [
+                f"{name or 'alive'}={' -> '.join(_values(states, model, (kind, name, number), found))}"
+                for name, found in types.items()
+                if (kind, name) in places and not found.is_opaque
+            ]
+            if texts:
+                new = " (new)" if number > before.counts[kind] else ""
+                lines[f"{kind}#{number}"] = f"{kind}#{number}{new}: {', '.join(texts)}"
+    more = shown
+    while more:
+        more = {name for name in lines if name not in shown and any(name in lines.get(x, "") for x in more)}
+        shown |= more
+    yield from (line for name, line in lines.items() if name in shown)
 
 
-def _field(
-    before: State, after: State | None, model: Any, place: tuple[str, str, int], kind: Type, voc: Vocabulary
-) -> str:
-    number, name = place[2], place[1] or "alive"
+def _live(before: State, last: State, model: Any) -> set[tuple[str, int]]:
+    return {
+        (kind, number)
+        for state in (before, last)
+        for kind in state.counts
+        for number in state.numbers(kind)
+        if decode(model, state.alive(kind, number))
+    }
+
+
+def _named(situation: Situation, model: Any) -> set[tuple[str, int]]:
+    """The objects that names of the rule refer to."""
+    return {
+        (found.name, decode(model, situation.env[name]))
+        for name, found in situation.types.items()
+        if found.tag == "ref" and name in situation.env
+    }
+
+
+def _values(states: list[State], model: Any, place: tuple[str, str, int], kind: Type) -> list[str]:
+    """What a field was and became; one value if it stayed, or if the object is new."""
     texts = [
-        show(decode(model, state.get(*place)), kind, voc)
-        for state in (before, after)
-        if state is not None and number <= state.counts[place[0]]
+        show(decode(model, state.get(*place)), kind, state.base.voc)
+        for state in states
+        if place[2] <= state.counts[place[0]]
     ]
-    return f"{name}={' -> '.join(dict.fromkeys(texts))}"
+    return list(dict.fromkeys(texts))
 
 
 def _changed(before: State, after: State, model: Any) -> set[tuple[str, str, int]]:
@@ -100,12 +119,3 @@ def _changed(before: State, after: State, model: Any) -> set[tuple[str, str, int
         for place, value in after.changed.items()
         if place[2] > before.counts[place[0]] or decode(model, value) != decode(model, before.get(*place))
     }
-
-
-def _referenced(situation: Situation, model: Any, kind: str, number: int) -> bool:
-    """Whether a name of the rule refers to an object."""
-    return any(
-        found.tag == "ref" and found.name == kind and decode(model, situation.env[name]) == number
-        for name, found in situation.types.items()
-        if name in situation.env
-    )

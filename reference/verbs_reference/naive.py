@@ -69,7 +69,9 @@ class State:
     def make(self, kind: str, values: dict[str, Any]) -> int:
         """A new live object."""
         number = max(self.things, default=0) + 1
-        fields = {name: self.voc.default(info.type) for name, info in self.voc.objects[kind].items()}
+        fields: dict[str, Any] = {
+            name: self.voc.default(info.type) for name, info in self.voc.objects[kind].items()
+        }
         fields.update(self.initial.get(kind, {}))
         fields.update(values)
         for name, info in self.voc.objects[kind].items():
@@ -101,7 +103,7 @@ def perform(state: State, body: tuple[n.Stmt, ...], env: Env) -> None:
         _perform_one(state, stmt, env)
 
 
-def _perform_one(state: State, stmt: n.Stmt, env: Env) -> None:
+def _perform_one(state: State, stmt: n.Stmt, env: Env) -> None:  # noqa: C901 - one case for each construct
     def value(expr: n.Expr) -> Any:
         return evaluate(state, expr, env)
 
@@ -168,7 +170,7 @@ class _Reader:
         self.state = state
         self.env = env
 
-    def value(self, expr: n.Expr) -> Any:
+    def value(self, expr: n.Expr) -> Any:  # noqa: PLR0911 - one case for each construct
         """The value of an expression."""
         match expr:
             case n.Const():
@@ -191,7 +193,7 @@ class _Reader:
             case _:
                 return self._plain(expr)
 
-    def _plain(self, expr: n.Expr) -> Any:
+    def _plain(self, expr: n.Expr) -> Any:  # noqa: PLR0911 - one case for each construct
         """What depends on the values of its parts alone."""
         match expr:
             case n.Not():
@@ -289,7 +291,7 @@ def compare(op: str, kind: Type, left: Any, right: Any) -> bool:
     return bool({"<": less, "<=": less or equal, ">": not less and not equal, ">=": not less}[op])
 
 
-def function(op: str, args: list[Any]) -> Any:
+def function(op: str, args: list[Any]) -> Any:  # noqa: PLR0911 - one case for each construct
     """The functions that depend on their arguments alone."""
     match op:
         case "len" | "size":

@@ -35,7 +35,7 @@ class Scope:
 
     objects: Mapping[str, int] = field(default_factory=dict)
     others: int = 2
-    cells: int = 2
+    cells: int = 3
 
     def size(self, kind: str) -> int:
         """The objects of one kind."""
@@ -43,7 +43,9 @@ class Scope:
 
     def __str__(self) -> str:
         named = "".join(f"{count} {kind}, " for kind, count in self.objects.items())
-        return f"{named}{self.others} of each {'other ' if named else ''}object, {self.cells} elements a queue"
+        return (
+            f"{named}{self.others} of each {'other ' if named else ''}object, {self.cells} elements a queue"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +122,9 @@ class Theory:
 
     def __init__(self, model: Model) -> None:
         self.model = model
+        self.sources: list[CallCode | Family] = [*model.families, *model.calls.values()]
         self.transitions = [
-            Transition(case.id, source, case)
-            for source in (*model.calls.values(), *model.families)
-            for case in source.cases
+            Transition(case.id, source, case) for source in self.sources for case in source.cases
         ]
         self.fixed = {name: _fixed_params(model, code) for name, code in model.calls.items()}
         self.ghosts = self._parse_ghosts()
@@ -254,7 +255,11 @@ def _fixed_params(model: Model, code: CallCode) -> dict[str, tuple[str, ...]]:
     shapes = model.spec.calls[code.name].shapes.values()
     for name, kind in code.params.items():
         menus = [shape.menus.get(name, ()) for shape in shapes]
-        if kind.tag == "enum" and menus and all(len(m) == 1 and str(m[0]) in model.voc.enum_of for m in menus):
+        if (
+            kind.tag == "enum"
+            and menus
+            and all(len(m) == 1 and str(m[0]) in model.voc.enum_of for m in menus)
+        ):
             made[name] = tuple(dict.fromkeys(str(m[0]) for m in menus))
     return made
 
