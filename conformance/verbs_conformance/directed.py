@@ -213,7 +213,7 @@ class Directed:
             fixture=self.fixture.name,
             target=target,
             says=str(self.model.spec.rules[target].says).strip() if target in self.model.spec.rules else "",
-            api=self.fixture.api,
+            api=(self.model.spec.selected or ("", ""))[:1],
         )
 
     def draining(self, names: Mapping[str, tuple[str, int]]) -> list[Step]:
