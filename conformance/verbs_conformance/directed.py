@@ -13,14 +13,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from verbs_adapters.contract import Hello
 from verbs_conformance.imagined import Imagination
+from verbs_conformance.judge import Judge
 from verbs_conformance.program import Program, full_steps
+from verbs_conformance.reference_backend import ReferenceBackend
 from verbs_conformance.session import Engine, Step, pattern
 from verbs_conformance.shapes import Shape, shapes, usual_and_near
 from verbs_reference.model import Model
 from verbs_reference.store import Entry
+from verbs_reports.verdicts import Verdict
 
 MAX_DEPTH = 3
+TRIES = 40
+"""How many programs are tried for one rule before one that only may fire it is taken."""
 
 
 @dataclass(slots=True)
@@ -47,6 +53,8 @@ class Directed:
         self.names: dict[str, tuple[str, int]] = {}
         for step in sum(full_steps(fixture, known), ()):
             self.perform(step, self.names)
+        self.judge = Judge(engine, ReferenceBackend(self.model, limits), _hello(engine, limits), known)
+        self.tried: dict[str, int] = {}
         self.tentative: dict[str, Program] = {}
         """Witnesses that depend on how an open choice is taken, for rules that have no other."""
         self.started = list(self.world.fired)
@@ -134,8 +142,11 @@ class Directed:
             for step in usual_and_near(shape, kinds, state.fresh, state.counts):
                 for next_state, fired in self._outcomes(state, step):
                     for rule in [r for r in fired if r in wanted]:
+                        if self.tried.get(rule, 0) > TRIES:
+                            continue
+                        self.tried[rule] = self.tried.get(rule, 0) + 1
                         program = self.program(rule, rule, next_state.steps, next_state.names)
-                        if self.world.consulted:
+                        if self.world.consulted or not self.fires(program):
                             tentative.setdefault(rule, program)
                             continue
                         wanted.discard(rule)
@@ -183,6 +194,13 @@ class Directed:
             elif isinstance(value, tuple):
                 made.append((number, slot, len(value)))
         return frozenset(made)
+
+    def fires(self, program: Program) -> bool:
+        """Whether the program fires its rule for certain, under several schedules, as far as a consumer can tell."""
+        return all(
+            (done := self.judge.run(program, seed)).verdict == Verdict.PASS and program.target in done.fired
+            for seed in range(3)
+        )
 
     @property
     def blocking(self) -> frozenset[str]:
@@ -233,6 +251,10 @@ class Directed:
                     kinds = {name: own}
                     made += list(usual_and_near(shape, kinds, 0, {}))[:1]
         return made
+
+
+def _hello(engine: Engine, limits: dict[str, Any]) -> Hello:
+    return ReferenceBackend(engine.model, limits).hello()
 
 
 def _counts(names: Mapping[str, tuple[str, int]]) -> dict[str, int]:
