@@ -205,17 +205,7 @@ class Store:
 
     def signature(self, mark: int) -> frozenset[tuple[Any, ...]]:
         """A value that equals that of another branch iff the two states are equal; from a common mark."""
-        made = set()
-        for container, key, value in self.changes(mark):
-            if container is self.shape:
-                continue
-            if type(container) is list and container is not self.counter:
-                made.add((container[0], key, value))
-            elif container is self.objects:
-                made.add((0, key, tuple(value) if value is not MISSING else None))
-            else:
-                made.add((id(container), key, None if value is MISSING else value))
-        return frozenset(made)
+        return signed(self, self.changes(mark))
 
     # -- what expressions call -------------------------------------------------------------------
 
@@ -261,6 +251,21 @@ class Store:
         name, first, _ = self.layout.memory[kind]
         slots = self.layout.slot[kind]
         return slots[name], obj, obj[slots[name]], obj[slots[first]]
+
+
+def signed(store: Store, changes: list[Entry]) -> frozenset[tuple[Any, ...]]:
+    """What :meth:`Store.signature` returns, for known changes."""
+    made = set()
+    for container, key, value in changes:
+        if container is store.shape:
+            continue
+        if type(container) is list and container is not store.counter:
+            made.add((container[0], key, value))
+        elif container is store.objects:
+            made.add((0, key, tuple(value) if value is not MISSING else None))
+        else:
+            made.add((id(container), key, None if value is MISSING else value))
+    return frozenset(made)
 
 
 def walk_pages(
