@@ -214,9 +214,9 @@ class Footprint:
     touched: set[int] = field(default_factory=set)
     cases: list[CaseFacts] = field(default_factory=list)
 
-    def seal(self) -> None:
-        """Compute what depends on the rest."""
-        self.touched = self.reads | (self.writes - {ANY})
+    def seal(self, agreed: set[int]) -> None:
+        """Compute what writes of others meet; of the agreed cells all writers write the same, in any order."""
+        self.touched = self.reads.union(a for a in self.writes if a != ANY and a >> 2 not in agreed)
 
 
 def cells(found: Iterable[int]) -> frozenset[int]:
@@ -229,20 +229,6 @@ def blocks(places: Iterable[tuple[int, int]]) -> set[int]:
     return {
         -4 - block for start, size in places if size for block in range(start >> 6, (start + size - 1 >> 6) + 1)
     }
-
-
-def collide(store: Store, writes: set[int], touched: set[int]) -> bool:
-    """Whether what one writes meets what the other touches, as things are: a push only matters to an empty queue."""
-    if writes.isdisjoint(touched):
-        return False
-    objects = store.objects
-    for atom in writes & touched:
-        if atom < 0 or atom & 3 != 2:
-            return True
-        number, slot = divmod(atom >> 2, CELLS)
-        if number not in objects or not objects[number][slot]:
-            return True
-    return False
 
 
 class Designators:

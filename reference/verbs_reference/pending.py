@@ -102,14 +102,18 @@ class Analysis(Statics):
     def _following(self, store: Store, move: Move) -> Iterator[Move]:
         """The moves to whose queues this one may push."""
         (index, number), element = move
-        for j, source in self.families[index].targets:
-            target = source.path(store, number, element)
-            if target <= 0:
-                continue
+        facts = self.families[index]
+        admitted: dict[int, bool] = {}
+        for j, target in facts.targets:
+            if target.case not in admitted:
+                constant = facts.cases[target.case].constant
+                admitted[target.case] = constant is None or bool(constant(store, element))
+            to = target.path(store, number, element) if admitted[target.case] else 0
             steady = self.families[j].steady
-            for e in (element,) if source.slot is None else store.objects[number][source.slot]:
-                if steady is None or steady(store, target, e):
-                    yield (j, target), e
+            if to > 0:
+                for e in (element,) if target.slot is None else store.objects[number][target.slot]:
+                    if steady is None or steady(store, to, e):
+                        yield (j, to), e
 
     # -- what they touch -------------------------------------------------------------------------
 
@@ -194,8 +198,9 @@ class _Fixpoint:
                 self._write(row)
         for row in possible.values():
             self._add(prints[row.move], row)
+        agreed = {c for c, values in self.written.items() if values is not None and len(values) == 1}
         for made in prints.values():
-            made.seal()
+            made.seal(agreed)
         return Pending(prints, self.before)
 
     def _is_possible(self, row: _Row) -> bool:

@@ -16,7 +16,7 @@ from verbs_reference.model import CallCase, CallCode, Model
 from verbs_reference.pending import NOTHING, Analysis, Move, Pending, Process
 from verbs_reference.store import Entry, NeedChoice, Store, signed
 from verbs_reference.suspects import Event, Report, Suspects
-from verbs_reference.walk import NO_DEBTS, Debts, Step, Visit, Walk
+from verbs_reference.walk import NO_DEBTS, Debts, Key, Step, Visit, Walk
 
 if TYPE_CHECKING:
     from verbs_reference.belief import Action, Branch
@@ -99,8 +99,8 @@ class Search:
         walk = Walk(self, pending, call, branch.debts, wanted)
         self._left = self.limit
         made = []
-        walk.explore(lambda path, debts: made.extend(self._try(code, cases, action, branch, path, debts)))
-        return self._without_redundant(made, walk.root) if len(made) > 1 else made
+        walk.explore(lambda path, debts: made.extend(self._try(code, cases, action, branch, path, debts, walk)))
+        return self._without_redundant(made) if len(made) > 1 else made
 
     def filled(self, wanted: Wanted) -> bool:
         """Whether the queue that a call looks at has got an entry."""
@@ -176,10 +176,19 @@ class Search:
         return True
 
     def _try(
-        self, code: CallCode, cases: list[CallCase], action: Action, branch: Branch, path: list[Step], debts: Debts
+        self,
+        code: CallCode,
+        cases: list[CallCase],
+        action: Action,
+        branch: Branch,
+        path: list[Step],
+        debts: Debts,
+        walk: Walk | None = None,
     ) -> Iterator[Found]:
         store = self.store
         for trial in self._outcomes(code, cases, action):
+            if path and walk is not None and not walk.is_minimal(path):
+                return
             mark = len(store.journal)
             self._perform(trial, action)
             changes = store.changes(0)
@@ -249,16 +258,16 @@ class Search:
                 case.effect(store, *action.args, *action.outputs)
         store.once = {}
 
-    def _without_redundant(self, made: list[Found], root: int) -> list[Found]:
+    def _without_redundant(self, made: list[Found]) -> list[Found]:
         """Without what another explanation reaches by internal steps alone; the store is at the root."""
         made.sort(key=lambda f: len(f.path))
         kept: list[Found] = []
         for f in made:
-            if not any(self._leads_to(k, f, root) for k in kept):
+            if not any(self._leads_to(k, f) for k in kept):
                 kept.append(f)
         return kept
 
-    def _leads_to(self, first: Found, second: Found, root: int) -> bool:
+    def _leads_to(self, first: Found, second: Found) -> bool:
         rest = list(second.path)
         for step in first.path:
             if step not in rest:
@@ -306,6 +315,12 @@ class Search:
         if process[1] not in store.active[family.trigger]:
             return []
         head = store.objects[process[1]][self.slots[process[0]]][0]
+        try:
+            case = family.pick(store, process[1])
+        except NeedChoice:
+            pass
+        else:
+            return [Step(process, case, head, (), ())] if case >= 0 else []
         return [
             Step(process, case, head, once, fixed)
             for case, once, fixed in self._forks(lambda: family.pick(store, process[1]))
@@ -397,20 +412,13 @@ class Silence(Walk):
             ]
         return known
 
-    def _from(self, path: list[Step], debts: Debts, visit: Visit) -> None:
+    def _from(self, path: list[Step], debts: Debts, key: Key, visit: Visit) -> None:
         self.search.count()
         steps = self._next(debts)
         if not steps or (len(steps) > 1 and not self.forks):
             visit(path, {m: age for m, age in debts.items() if self._remains(m)} if steps else NO_DEBTS)
-            return
-        self.forked = self.forked or len(steps) > 1
-        mark = len(self.store.journal)
-        for step in steps:
-            if self.search.take(step):
-                longer = [*path, step]
-                if not self.forked or self._is_new(longer):
-                    self._from(longer, debts, visit)
-            self.store.undo(mark)
+        else:
+            self._branch(steps, debts, path, key, visit)
 
     def _next(self, debts: Debts) -> list[Step]:
         """The steps of the smallest stubborn set that has any."""

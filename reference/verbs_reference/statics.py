@@ -50,8 +50,9 @@ class CaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A push of an element: to which object, of the head or of what stands in a queue of the head's object."""
+    """A push of an element: in which case, to which object, of the head or of what stands in a queue of its object."""
 
+    case: int
     path: Function
     slot: int | None
 
@@ -187,21 +188,21 @@ class Statics:
     def _sources(self, family: Family) -> Iterator[tuple[int, Target]]:
         """Where the elements of this family's queue come from: other families' heads, or queues of their objects."""
         for i, other in enumerate(self.model.families):
-            seen: set[tuple[n.Expr, int | None]] = set()
-            for stmt in (s for case in other.cases for s in flat(case.body)):
-                if not isinstance(stmt, n.Push) or (stmt.obj.type.name, stmt.field) != family.trigger:
-                    continue
-                obj = inline(other, stmt.obj)
-                match inline(other, stmt.value):
-                    case n.Var(name=other.head_var):
-                        slot = None
-                    case n.Builtin(op="head", args=(n.Field(obj=n.Var(name=other.var)) as queue,)):
-                        slot = self.model.layout.slot[other.kind][queue.field]
-                    case _:
-                        continue  # made here from other values: a record, whose consumers look at the queue itself
-                if (obj, slot) not in seen:
-                    seen.add((obj, slot))
-                    yield i, Target(self.model.compiler.expression(obj, [other.var, other.head_var]), slot)
+            for index, case in enumerate(other.cases):
+                for stmt in flat(case.body):
+                    if isinstance(stmt, n.Push) and (stmt.obj.type.name, stmt.field) == family.trigger:
+                        yield from ((i, t) for t in self._target(other, index, stmt))
+
+    def _target(self, other: Family, index: int, stmt: n.Push) -> Iterator[Target]:
+        match inline(other, stmt.value):
+            case n.Var(name=other.head_var):
+                slot = None
+            case n.Builtin(op="head", args=(n.Field(obj=n.Var(name=other.var)) as queue,)):
+                slot = self.model.layout.slot[other.kind][queue.field]
+            case _:
+                return  # made here from other values: a record, whose consumers look at the queue itself
+        path = self.model.compiler.expression(inline(other, stmt.obj), [other.var, other.head_var])
+        yield Target(index, path, slot)
 
     # -- kinds of expressions --------------------------------------------------------------------
 

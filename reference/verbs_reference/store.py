@@ -198,6 +198,27 @@ class Store:
                 made.append((container, key, now))
         return made
 
+    def delta(self, mark: int) -> int:
+        """How a hash of the state, the exclusive or over all cells, differs since the journal had this length.
+
+        Look-up tables and sets of busy queues follow from the objects and are left out.
+        """
+        seen: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
+        for entry in self.journal[mark:]:
+            place = (id(entry[0]), entry[1])
+            if place not in seen:
+                seen[place] = entry
+        made = 0
+        for container, key, old in seen.values():
+            if type(container) is list:
+                if container is self.shape:
+                    continue
+                name = -1 if container is self.counter else container[0]
+                made ^= hash((name, key, old)) ^ hash((name, key, container[key]))
+            elif container is self.options:
+                made ^= hash((key, None if old is MISSING else old)) ^ hash((key, container.get(key)))
+        return made
+
     def redo(self, changes: list[Entry]) -> None:
         """Apply changes that :meth:`changes` returned."""
         for container, key, value in changes:

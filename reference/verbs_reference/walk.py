@@ -44,6 +44,8 @@ class Step:
     fixed: tuple[tuple[str, str], ...]
 
 
+Key = tuple[int, int]
+"""Hashes of a state, from the root, and of which rules fired how often."""
 Visit = Callable[[list[Step], Debts], None]
 
 
@@ -57,13 +59,16 @@ class Walk:
         self.store = search.store
         self.prints = pending.prints
         self.before = pending.before
-        self.call = call
         self.wanted = wanted
         self.debts = debts
-        self.root = len(self.store.journal)
-        self.seen: set[Any] = set()
+        self.seen: set[Key] = set()
         self.forked = False
         self._conflicts: dict[Move, list[Move]] = {}
+        self._supplies: dict[Move, list[Move]] = {}
+        self._meeting: list[Move] = []
+        self._pushing: list[tuple[Move, list[int]]] = []
+        self._call = call or Footprint()
+        self._meet(self._call)
         self._takers = search.takers
         self._slots = search.slots
         self._facts = search.analysis.families
@@ -71,35 +76,32 @@ class Walk:
 
     def explore(self, visit: Visit) -> None:
         """Visit each state in which the call may be tried, once for each set of steps that leads there."""
-        self._from([], self.debts, visit)
+        self._from([], self.debts, (0, 0), visit)
 
-    def _from(self, path: list[Step], debts: Debts, visit: Visit) -> None:
+    def _from(self, path: list[Step], debts: Debts, key: Key, visit: Visit) -> None:
         self.search.count()
         after = self._released(debts, self._owed_to_call(debts)) if debts else debts
         if after is not None:
             visit(path, after)
-        if not self.prints:
-            return
-        steps, debts = self.stubborn(self._first(), debts)
+        if self.prints:
+            self._branch(*self.stubborn(self._first(), debts), path, key, visit)
+
+    def _branch(self, steps: list[Step], debts: Debts, path: list[Step], key: Key, visit: Visit) -> None:
+        """Go on with each of some steps."""
         self.forked = self.forked or len(steps) > 1
-        mark = len(self.store.journal)
+        store = self.store
+        mark = len(store.journal)
         for step in steps:
             if self.search.take(step):
                 longer = [*path, step]
-                if not self.forked or self._is_new(longer):
-                    self._from(longer, debts, visit)
-            self.store.undo(mark)
-
-    def _is_new(self, path: list[Step]) -> bool:
-        fired: dict[tuple[int, int], int] = {}
-        for step in path:
-            rule = (step.process[0], step.case)
-            fired[rule] = fired.get(rule, 0) + 1
-        key = (self.store.signature(self.root), frozenset(fired.items()))
-        if key in self.seen:
-            return False
-        self.seen.add(key)
-        return True
+                if not self.forked:
+                    self._from(longer, debts, key, visit)
+                else:
+                    state = (key[0] ^ store.delta(mark), key[1] + hash((step.process[0], step.case, "rule")))
+                    if state not in self.seen:
+                        self.seen.add(state)
+                        self._from(longer, debts, state, visit)
+            store.undo(mark)
 
     # -- stubborn sets ---------------------------------------------------------------------------
 
@@ -152,14 +154,24 @@ class Walk:
 
     def _first(self) -> list[Move]:
         """The moves that meet the call."""
-        if self.call is None:
-            return []
-        touched, writes = self.call.touched, self.call.writes
-        return [
-            m
-            for m, own in self.prints.items()
-            if fp.collide(self.store, own.writes, touched) or fp.collide(self.store, writes, own.touched)
-        ]
+        made = list(self._meeting)
+        for move, places in self._pushing:
+            if any(self._is_empty(cell) for cell in places):
+                made.append(move)
+        return made
+
+    def _is_empty(self, cell: int) -> bool:
+        number, slot = divmod(cell, fp.CELLS)
+        return number not in self.store.objects or not self.store.objects[number][slot]
+
+    def _meet(self, call: Footprint) -> None:
+        """Find the moves that meet the call, and those that do while some queue is empty."""
+        for move, own in self.prints.items():
+            common = (own.writes & call.touched) | (call.writes & own.touched)
+            if any(a < 0 or a & 3 != 2 for a in common):
+                self._meeting.append(move)
+            elif common:
+                self._pushing.append((move, [a >> 2 for a in common]))
 
     def _in_conflict(self, move: Move) -> list[Move]:
         known = self._conflicts.get(move)
@@ -175,10 +187,31 @@ class Walk:
         return known
 
     def _suppliers(self, move: Move) -> list[Move]:
-        own = self.prints.get(move)
-        if own is None or not own.needs:
-            return []
-        return [o for o, theirs in self.prints.items() if o[0] != move[0] and not theirs.writes.isdisjoint(own.needs)]
+        known = self._supplies.get(move)
+        if known is None:
+            own = self.prints.get(move)
+            known = self._supplies[move] = [] if own is None or not own.needs else [
+                o for o, theirs in self.prints.items() if o[0] != move[0] and not theirs.writes.isdisjoint(own.needs)
+            ]
+        return known
+
+    def is_minimal(self, path: list[Step]) -> bool:
+        """Whether each step of a path matters to a later one or to the call.
+
+        If not, the path without it is met too, and leads to the same with that step after the call.
+        """
+        meeting = set(self._first())
+        moves = [(s.process, s.head) for s in path]
+        for i, move in enumerate(moves):
+            if move in meeting or not self.prints[move].writes.isdisjoint(self._call.touched):
+                continue
+            conflicts = self._in_conflict(move)
+            if not any(
+                m in conflicts or m[0] == move[0] or move in self.before.get(m, ()) or move in self._suppliers(m)
+                for m in moves[i + 1 :]
+            ):
+                return False
+        return True
 
     # -- what silence says -----------------------------------------------------------------------
 
@@ -187,8 +220,6 @@ class Walk:
         return element in self.store.objects[process[1]][self._slots[process[0]]] or self._may_arrive(move)
 
     def _owed_to_call(self, debts: Debts) -> list[Move]:
-        if self.call is None:
-            return []
         return [m for m in self._first() if m in debts and self._remains(m)]
 
     def _older_debts(self, move: Move, debts: Debts) -> list[Move]:
