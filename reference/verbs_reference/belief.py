@@ -149,7 +149,7 @@ class Belief:
             return None
         try:
             made = [f for b in self.branches for f in self._in(b, lambda b=b: self.search.match(code, action, b))]
-        except Capped as e:
+        except (Capped, RecursionError) as e:
             return Inconclusive(str(e))
         if not made:
             return self._refuse(code, action)
@@ -161,7 +161,7 @@ class Belief:
         self.time += 1
         try:
             made = [f for b in self.branches for f in self._in(b, lambda b=b: self.search.settle(b))]
-        except Capped as e:
+        except (Capped, RecursionError) as e:
             return Inconclusive(str(e))
         if not made:
             raise AssertionError("a settled state is always reached: steps only take from queues")
