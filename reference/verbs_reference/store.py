@@ -107,7 +107,7 @@ class Store:
             old = obj[slot]
             self.journal.append((obj, slot, old))
             obj[slot] = (*old, value)
-            if trigger is not None and not old:
+            if trigger is not None and not old and obj[ALIVE]:
                 self.put(self.active[trigger], number, True)
 
     def queue(self, number: int, slot: int, value: tuple[Any, ...], trigger: tuple[str, str] | None) -> None:
@@ -116,7 +116,7 @@ class Store:
             obj = self.objects[number]
             self.journal.append((obj, slot, obj[slot]))
             obj[slot] = value
-            if trigger is not None:
+            if trigger is not None and obj[ALIVE]:
                 busy = self.active[trigger]
                 if value and number not in busy:
                     self.put(busy, number, True)
@@ -141,6 +141,9 @@ class Store:
             if key[0] == kind:
                 self.put(self.table[key], obj[slots[key[1]]], number)
                 self.put(self.shape, 0, next(_SHAPES))
+        for trigger in self.layout.triggers:
+            if trigger[0] == kind and obj[slots[trigger[1]]]:
+                self.put(self.active[trigger], number, True)
         if kind in self.layout.memory:
             self._map(kind, obj, number)
         return number

@@ -151,7 +151,7 @@ class Grower:
             case "size":
                 return n.Builtin(NAT, "size", (sub(BYTES),))
             case _:
-                return n.Builtin(NAT, "shl", (self.rng.choice([self.small(scope), sub()]),))
+                return n.Builtin(NAT, "shl", (self.rng.choice([self.small(scope), sub(), n.Const(NAT, 70)]),))
 
     def _bool(self, kind: Type, depth: int, scope: Scope) -> n.Expr:
         def sub(t: Type = BOOL) -> n.Expr:
@@ -206,7 +206,7 @@ class Grower:
                 return self.expr(queue, depth - 1, scope), queue.elem
 
     def _upto(self, depth: int, scope: Scope) -> n.Expr:
-        long = depth <= 2 and self.rng.random() < 0.1
+        long = depth <= 2 and self.rng.random() < 0.25
         return n.Builtin(NATS, "upto", (n.Const(NAT, 70) if long else self.small(scope),))
 
     def _enum(self, kind: Type, depth: int, scope: Scope) -> n.Expr:
