@@ -29,6 +29,8 @@ from verbs_reference.model import CallCode, Family, Model
 from verbs_reference.symbolic import conj, disj, neg
 from verbs_reference.theory import Invariant, Scope, Situation, Theory, Transition, bars, fields_read
 
+__all__ = ["Result", "Scope", "Verdict", "names", "prove"]
+
 SECONDS = 20.0
 """The time for one question."""
 SMALL = Scope(others=1, cells=1)

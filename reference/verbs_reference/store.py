@@ -57,9 +57,11 @@ class Layout:
             for name, info in fields.items()
             if info.bounds
         }
-        self.defaults = {
+        self.null_fields = {
             kind: [voc.default(info.type) for info in fields.values()] for kind, fields in voc.objects.items()
         }
+        self.defaults = {kind: list(values) for kind, values in self.null_fields.items()}
+        """Initial values; ``Model`` puts in those that the specification gives."""
 
 
 class Store:
@@ -70,7 +72,7 @@ class Store:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.objects: dict[int, list[Any]] = {
-            number: [number, False, *layout.defaults[kind]] for kind, number in layout.null.items()
+            number: [number, False, *layout.null_fields[kind]] for kind, number in layout.null.items()
         }
         self.live: dict[str, dict[int, bool]] = {kind: {} for kind in layout.kinds}
         self.table: dict[tuple[str, str], dict[Any, int]] = {key: {} for key in layout.looked_up}

@@ -23,9 +23,7 @@ def model(profile: tuple[str, str] = KERNEL) -> Model:
     return Model(select(loads(files()), *profile))
 
 
-def mutant(
-    file: str, old: str, new: str, *, behind: str = "", profile: tuple[str, str] = KERNEL
-) -> Model:
+def mutant(file: str, old: str, new: str, *, behind: str = "", profile: tuple[str, str] = KERNEL) -> Model:
     """The model with the first ``old`` that stands behind the text ``behind`` replaced by ``new``."""
     texts = files()
     name = f"rules/{file}.yaml"

@@ -169,7 +169,9 @@ def test_refused_objects(source: str, words: str) -> None:
     assert words in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["nope", "ref", "ref nope", "flags nope", "queue queue nat", "queue bytes", "memory(a)"])
+@pytest.mark.parametrize(
+    "name", ["nope", "ref", "ref nope", "flags nope", "queue queue nat", "queue bytes", "memory(a)"]
+)
 def test_unknown_types(name: str) -> None:
     with pytest.raises(SpecError, match="is not a type"):
         VOC.resolve(name)

@@ -1,9 +1,12 @@
 """What is proved of the specification, and that each proof fails where the specification is broken."""
 
+import re
+
 import mutants
 import pytest
 
-from verbs_reference.proofs import Result, Scope, names, prove
+from verbs_reference.model import Model
+from verbs_reference.proofs import Result, names, prove
 
 THEOREMS = [
     "inductive list/owned-exactly",
@@ -27,8 +30,8 @@ def test_everything_is_proved(profile: tuple[str, str]) -> None:
     assert {f"partition {f.name}" for f in model.families} <= set(names(model))
 
 
-def refuted(model: object, *select: str, scope: Scope | None = None) -> dict[str, Result]:
-    return {r.name: r for r in prove(model, select, scope) if r.verdict == "refuted"}  # type: ignore[arg-type]
+def refuted(model: Model, *select: str) -> dict[str, Result]:
+    return {r.name: r for r in prove(model, select) if r.verdict == "refuted"}
 
 
 def test_a_local_invalidation_must_invalidate() -> None:
@@ -97,7 +100,7 @@ def test_a_planted_broken_invariant_is_shown() -> None:
     model = mutants.mutant("wr", "w.seq <= w.qp.posted", "w.seq < w.qp.posted", behind="id: wr/posted")
     fall = refuted(model, "inductive wr/posted")["inductive wr/posted"]
     assert fall.rules == ("wr/post-send",)
-    assert any("posted=0 -> 1" in line or "posted=" in line and " -> " in line for line in fall.lines)
+    assert any(re.search(r"posted=(\d+) -> \d+", line) for line in fall.lines)
     assert any(line.startswith("wr#3 (new): ") for line in fall.lines)
 
 

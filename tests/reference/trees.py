@@ -42,7 +42,10 @@ def vocabulary() -> Vocabulary:
     voc.enum_of = {value: enum for enum, values in voc.enums.items() for value in values}
     voc.records = {"point": {"x": NAT, "e": COLOR, "s": B}}
     voc.objects = {
-        kind: {name: FieldInfo(t, None, ("addr", "length") if name == "data" else None) for name, t in fields.items()}
+        kind: {
+            name: FieldInfo(t, None, ("addr", "length") if name == "data" else None)
+            for name, t in fields.items()
+        }
         for kind, fields in FIELDS.items()
     }
     voc.choices = {"side": (("LEFT", "RIGHT"), True)}
@@ -98,7 +101,9 @@ class Grower:
                 return n.Record(kind, tuple(self.leaf(t, scope) for t in VOC.records[kind.name].values()))
             case "queue":
                 assert kind.elem is not None
-                return n.Sequence(kind, tuple(self.leaf(kind.elem, scope) for _ in range(self.rng.randrange(3))))
+                return n.Sequence(
+                    kind, tuple(self.leaf(kind.elem, scope) for _ in range(self.rng.randrange(3)))
+                )
             case "spans":
                 return n.Builtin(SPANS, "span", (self._address(scope), n.Const(NAT, self.rng.randrange(6))))
             case _:
@@ -134,7 +139,11 @@ class Grower:
         def sub(t: Type = NAT) -> n.Expr:
             return self.expr(t, depth - 1, scope)
 
-        options = ["arith"] * 5 + ["over"] * 2 + ["len", "element", "part", "shl", *(["size"] if self.opaque else [])]
+        options = (
+            ["arith"] * 5
+            + ["over"] * 2
+            + ["len", "element", "part", "shl", *(["size"] if self.opaque else [])]
+        )
         match self.rng.choice(options):
             case "arith":
                 op = self.rng.choice(["+", "-", "-", "*", "//", "%"])
@@ -157,15 +166,31 @@ class Grower:
         def sub(t: Type = BOOL) -> n.Expr:
             return self.expr(t, depth - 1, scope)
 
-        match self.rng.choice(["not", "logic", "order", "same", "same", "in", "over", "over", "alive", "pow2"]):
+        match self.rng.choice(
+            ["not", "logic", "order", "same", "same", "in", "over", "over", "alive", "pow2"]
+        ):
             case "not":
                 return n.Not(BOOL, sub())
             case "logic":
-                return n.Logic(BOOL, self.rng.choice(["and", "or"]), tuple(sub() for _ in range(self.rng.choice([2, 3]))))
+                return n.Logic(
+                    BOOL, self.rng.choice(["and", "or"]), tuple(sub() for _ in range(self.rng.choice([2, 3])))
+                )
             case "order":
                 return n.Compare(BOOL, self.rng.choice(["<", "<=", ">", ">="]), sub(NAT), sub(NAT))
             case "same":
-                types = [NAT, BOOL, COLOR, COLORS, A, B, POINT, NATS, POINTS, BS, *([BYTES] * 3 if self.opaque else [])]
+                types = [
+                    NAT,
+                    BOOL,
+                    COLOR,
+                    COLORS,
+                    A,
+                    B,
+                    POINT,
+                    NATS,
+                    POINTS,
+                    BS,
+                    *([BYTES] * 3 if self.opaque else []),
+                ]
                 t = self.rng.choice(types)
                 right = n.Const(NULL, 0) if t.tag == "ref" and self.rng.random() < 0.3 else sub(t)
                 return n.Compare(BOOL, self.rng.choice(["==", "!="]), sub(t), right)
@@ -239,14 +264,18 @@ class Grower:
         if kind == NATS and self.rng.random() < 0.3:
             return self._upto(depth, scope)
         assert kind.elem is not None
-        return n.Sequence(kind, tuple(self.expr(kind.elem, depth - 1, scope) for _ in range(self.rng.randrange(3))))
+        return n.Sequence(
+            kind, tuple(self.expr(kind.elem, depth - 1, scope) for _ in range(self.rng.randrange(3)))
+        )
 
     def _spans(self, kind: Type, depth: int, scope: Scope) -> n.Expr:
         match self.rng.choice(["span", "walk", "slice", "flat", "leaf"]):
             case "span":
                 return n.Builtin(SPANS, "span", (self._address(scope), self.small(scope, 9)))
             case "walk":
-                pages = tuple(n.Const(NAT, self.rng.choice([4096, 8192, 12288])) for _ in range(self.rng.randrange(4)))
+                pages = tuple(
+                    n.Const(NAT, self.rng.choice([4096, 8192, 12288])) for _ in range(self.rng.randrange(4))
+                )
                 rest = (n.Const(NAT, self.rng.choice([0, 4, 8])), *(self.small(scope, 9) for _ in range(3)))
                 return n.Builtin(SPANS, "walk", (n.Sequence(NATS, pages), *rest))
             case "slice":
@@ -296,7 +325,9 @@ class Grower:
     def _new(self, scope: Scope) -> n.Stmt:
         self.bound += 1
         kind = self.rng.choice(["a", "b"])
-        given = [(f, t) for f, t in FIELDS[kind].items() if (kind, f) not in FROZEN and self.rng.random() < 0.5]
+        given = [
+            (f, t) for f, t in FIELDS[kind].items() if (kind, f) not in FROZEN and self.rng.random() < 0.5
+        ]
         values = tuple((f, self.expr(t, 1, scope)) for f, t in given)
         if kind == "b":
             values = (*values, ("key", n.Const(NAT, self.keys)))

@@ -68,7 +68,9 @@ def random_value(rng: random.Random, kind: Type) -> Any:
             assert kind.elem is not None
             return tuple(random_value(rng, kind.elem) for _ in range(rng.choice([0, 0, 1, CELLS, CELLS])))
         case "spans":
-            return tuple((rng.choice([0, 4094, 4096, 8200]), rng.randrange(5)) for _ in range(rng.randrange(3)))
+            return tuple(
+                (rng.choice([0, 4094, 4096, 8200]), rng.randrange(5)) for _ in range(rng.randrange(3))
+            )
         case _:
             return "".join(rng.choice(["\0", "a", "b", "\u0100"]) for _ in range(rng.randrange(4)))
 
