@@ -21,14 +21,15 @@ Verdicts are made from what the branches have in common: a rule has *certainly* 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from verbs_reference.model import CallCase, CallCode, Model
 from verbs_reference.pending import Analysis
-from verbs_reference.search import Capped, Found, Search
+from verbs_reference.search import Capped, Found, Search, note
 from verbs_reference.store import Entry, Store
+from verbs_reference.walk import NO_DEBTS, Debts
 
 Fired = dict[str, int]
 
@@ -49,7 +50,9 @@ class Branch:
 
     changes: list[Entry] = field(default_factory=list)
     fired: Fired = field(default_factory=dict)
+    maybe: frozenset[str] = frozenset()
     trail: Any = None
+    debts: Debts = field(default_factory=lambda: NO_DEBTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,6 @@ class Belief:
         self.cap = cap
         self.tainted: set[int] = set()
         self.deviations: dict[str, int] = {}
-        self.possible: Fired = {}
         self.time = 0
         self._numbers = 1_000_000
 
@@ -111,10 +113,23 @@ class Belief:
 
     def certain(self) -> Fired:
         """How often each rule fired at least, whatever happened."""
-        common = dict(self.branches[0].fired)
-        for branch in self.branches[1:]:
-            common = {r: min(k, branch.fired.get(r, 0)) for r, k in common.items() if r in branch.fired}
-        return common
+        rows = [fired for fired, _ in self._histories()]
+        return {r: k for r in rows[0] if (k := min(row.get(r, 0) for row in rows))}
+
+    def possible(self) -> frozenset[str]:
+        """The rules that fired in some explanation."""
+        return frozenset(r for fired, maybe in self._histories() for r in (*fired, *maybe))
+
+    def _histories(self) -> list[tuple[Fired, frozenset[str]]]:
+        """What fired in each explanation, and what fired in some that are otherwise like it."""
+        made: list[tuple[Fired, frozenset[str]]] = []
+        for branch in self.branches:
+            if branch.debts:
+                found = self._in(branch, lambda b=branch: self.search.settle(b, all_of_it=True))
+                made.extend((f.fired, f.maybe) for f in found)
+            else:
+                made.append((branch.fired, branch.maybe))
+        return made
 
     def evaluate(self, function: Any, *args: Any) -> Any:
         """The value of a compiled expression in the first branch."""
@@ -126,13 +141,12 @@ class Belief:
 
     # -- observations ----------------------------------------------------------------------------
 
-    def observe(self, action: Action) -> Refused | ConsumerError | Inconclusive | None:
-        """Take one call and its result into account."""
+    def observe(self, action: Action) -> Refused | Inconclusive | None:
+        """Take one call and its result into account; the consumer's duty is asked for with :meth:`duty` before."""
         self.time += 1
         code = self.model.calls[action.call]
-        error = self._duty(code, action)
-        if error is not None:
-            return error
+        if len(self.branches) == 1 and self._directly(code, action):
+            return None
         try:
             made = [f for b in self.branches for f in self._in(b, lambda b=b: self.search.match(code, action, b))]
         except Capped as e:
@@ -160,6 +174,19 @@ class Belief:
 
     # -- machinery -------------------------------------------------------------------------------
 
+    def _directly(self, code: CallCode, action: Action) -> bool:
+        """Perform in place a call that only one explanation can have, and no search is needed for."""
+        branch = self.branches[0]
+        trial = self.search.direct(code, action, branch)
+        if trial is None:
+            return False
+        self.store.journal.clear()
+        branch.trail = note(trial, action, branch.fired, branch.trail)
+        if trial.deviates:
+            for case in trial.ruling:
+                self.deviations[case.id] = self.deviations.get(case.id, 0) + 1
+        return True
+
     def _in(self, branch: Branch, work: Any) -> Any:
         """Do something in a branch's state; the base is as before afterwards."""
         if not branch.changes:
@@ -175,13 +202,13 @@ class Belief:
         """Make what the search found the belief; equal states are one branch."""
         kept: dict[Any, Branch] = {}
         for f in made:
-            old = kept.get(f.signature)
+            key = (f.signature, frozenset(f.debts.items())) if f.debts else f.signature
+            old = kept.get(key)
             if old is None:
-                kept[f.signature] = Branch(f.changes, f.fired, f.trail)
-            else:
+                kept[key] = Branch(f.changes, f.fired, f.maybe, f.trail, f.debts)
+            elif old.fired != f.fired or old.maybe != f.maybe:
+                old.maybe = old.maybe | f.maybe | old.fired.keys() | f.fired.keys()
                 old.fired = {r: min(k, f.fired[r]) for r, k in old.fired.items() if r in f.fired}
-            for rule in f.fired:
-                self.possible.setdefault(rule, 0)
         if len(kept) > self.cap:
             return Inconclusive(f"more than {self.cap} explanations of what was observed")
         self.branches = list(kept.values())
@@ -192,15 +219,15 @@ class Belief:
             self.branches[0].changes = []
         return None
 
-    def _duty(self, code: CallCode, action: Action) -> ConsumerError | None:
-        """Whether the consumer broke its duty in some branch."""
-        for case in code.causes:
+    def duty(self, action: Action) -> ConsumerError | None:
+        """Whether the consumer breaks its duty with this call, in some branch; nothing changes."""
+        for case in self.model.calls[action.call].causes:
             if case.undefined is None:
                 continue
             for branch in self.branches:
                 found = self._in(branch, lambda case=case: self._objects(case, action))
                 if found is not None:
-                    return ConsumerError(case.id, self.taint(found))
+                    return ConsumerError(case.id, frozenset(x for x in found if x > 0))
         return None
 
     def _objects(self, case: CallCase, action: Action) -> tuple[int, ...] | None:
@@ -262,9 +289,3 @@ class Belief:
                 scores[rule] = min(scores.get(rule, rank), rank)
         suspects = sorted(scores, key=lambda r: scores[r])[:5]
         return Refused(action, tuple(allowed), tuple(suspects))
-
-
-def fired_common(branches: Iterable[Mapping[str, int]]) -> Fired:
-    """How often each rule fired in all of several explanations."""
-    rows = list(branches)
-    return {r: min(row.get(r, 0) for row in rows) for r in rows[0] if all(r in row for row in rows)} if rows else {}

@@ -1,7 +1,7 @@
 """Which places of the state a rule may read and write: the static half of the belief's search.
 
-An *access* is a field of an object that an expression over the rule's names designates.  A place is
-(object number, slot, part), where part is one of
+An *access* is a field of an object that an expression over the rule's names designates.  It touches a part of
+that field:
 
     V   a field that is no queue, or a queue as a whole
     H   a queue's head: read by ``head``, written by ``pop``
@@ -11,18 +11,24 @@ An *access* is a field of an object that an expression over the rule's names des
     M   contents of memory: a block of 64 bytes, or (0, 0) for any
 
 Two accesses conflict if one of them writes and both touch the same place; H and T do not conflict, E
-conflicts with T only while the queue is empty (which the search looks up), and V conflicts with all parts.
-Fields that are never written after their object was made are left out: nothing can conflict there.
+conflicts with T only while the queue is empty, and V conflicts with all parts.  Fields that are never written after
+their object was made are left out by the callers: nothing can conflict there.
+
+Places of a state are numbers, so that one test of two sets finds a conflict.  A field is the *cell*
+``number * 64 + slot``, and has three *atoms*, ``4 * cell`` and up: its front, its back, and its back as far as only
+emptiness is concerned.  ``atoms`` makes of a list of accesses a function that returns their atoms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from verbs_reference import nodes as n
+from verbs_reference.compiled import GLOBALS, Compiler
 from verbs_reference.store import Layout, Store
+from verbs_spec.errors import SpecError
 
 Place = tuple[int, int, str]
 Env = dict[str, frozenset[Any]]
@@ -109,29 +115,12 @@ def _values(stmt: n.Stmt) -> Iterator[n.Expr]:
                     yield value
 
 
-def conflict(store: Store, writes: set[Place], touched: set[Place]) -> bool:
-    """Whether a write of one meets an access of the other."""
-    for number, slot, part in writes:
-        if part == "M":
-            if (number, slot, "M") in touched or (0, 0, "M") in touched:
-                return True
-            if slot == 0 and number == 0 and any(p[2] == "M" for p in touched):
-                return True
-            continue
-        for other in _MEETS[part]:
-            if (number, slot, other) in touched and not (
-                part == "T" and other == "E" and store.objects[number][slot]
-            ):
-                return True
-    return False
-
-
-_MEETS = {"V": "VHTE", "H": "HVE", "T": "TVE", "A": "A", "E": "VHT", "M": "M"}
-
-
 def meets(part: str, other: str) -> bool:
     """Whether two parts of one place overlap."""
     return other in _MEETS[part]
+
+
+_MEETS = {"V": "VHTE", "H": "HVE", "T": "TVE", "A": "A", "E": "VHT", "M": "M"}
 
 
 class Resolver:
@@ -165,7 +154,7 @@ class Resolver:
             case n.Arith():
                 left, right = (self.values(store, e, env) for e in (expr.left, expr.right))
                 return frozenset(_arith(expr.op, a, b) for a in left for b in right)
-            case n.Builtin(op="head" | "last"):
+            case n.Builtin(op="head" | "last" | "nth"):
                 queues = self.values(store, expr.args[0], env)
                 return frozenset(e for q in queues for e in q)
             case _:
@@ -202,3 +191,161 @@ def _arith(op: str, left: int, right: int) -> int:
             return left // right if right else 0
         case _:
             return left % right if right else left
+
+
+# -- numbers of places ---------------------------------------------------------------------------
+
+CELLS = 64
+"""More slots than any object has."""
+READ = {"V": (0, 1), "H": (0,), "T": (1,), "E": (0, 2), "A": (0,)}
+WRITE = {"V": (0, 1, 2), "H": (0,), "T": (1, 2), "A": (0,)}
+SOME, ANY = -2, -3
+"""Memory: every access reads SOME; every write writes ANY, and one whose places are not known yet SOME as well;
+a read whose places are not known reads ANY.  Blocks of 64 bytes are the numbers below -3."""
+
+
+@dataclass(slots=True)
+class Footprint:
+    """What may be touched in any future: atoms read and written, and those that being enabled depends on."""
+
+    reads: set[int] = field(default_factory=set)
+    writes: set[int] = field(default_factory=set)
+    needs: set[int] = field(default_factory=set)
+    touched: set[int] = field(default_factory=set)
+    cases: list[CaseFacts] = field(default_factory=list)
+
+    def seal(self, agreed: set[int]) -> None:
+        """Compute what writes of others meet; of the agreed cells all writers write the same, in any order."""
+        self.touched = self.reads.union(a for a in self.writes if a != ANY and a >> 2 not in agreed)
+
+
+def cells(found: Iterable[int]) -> frozenset[int]:
+    """The fields to which atoms belong."""
+    return frozenset(a >> 2 for a in found if a >= 0)
+
+
+def blocks(places: Iterable[tuple[int, int]]) -> set[int]:
+    """The atoms of stretches of memory."""
+    return {
+        -4 - block for start, size in places if size for block in range(start >> 6, (start + size - 1 >> 6) + 1)
+    }
+
+
+class Designators:
+    """Makes functions that find the atoms which accesses designate.
+
+    ``coming`` tells for a queue, by object number and slot, what internal steps may still push to it.
+    """
+
+    def __init__(self, compiler: Compiler, stepped: set[tuple[str, str]], changing: set[tuple[str, str]]) -> None:
+        self.compiler = compiler
+        self.layout = compiler.layout
+        self.stepped = stepped
+        self.changing = changing
+        self.coming: dict[tuple[int, int], tuple[Any, ...]] = {}
+
+    def atoms(self, accesses: Iterable[Access], names: list[str]) -> Callable[..., set[int]] | None:
+        """A function ``f(S, *names)``: the atoms of the accesses to fields; None if there are none."""
+        groups: dict[tuple[n.Expr, tuple[n.Over, ...]], set[int]] = {}
+        for a in accesses:
+            if a.part == "M" or not _known(a, names):
+                continue
+            slot = 1 if a.part == "A" else self.layout.slot[a.obj.type.name][a.field]
+            offsets = (WRITE if a.writes else READ)[a.part]
+            groups.setdefault((a.obj, a.bound), set()).update(4 * slot + o for o in offsets)
+        if not groups:
+            return None
+        lines = ["r = {*()}"]
+        for (obj, bound), shifts in groups.items():
+            lines += self._lines(obj, bound, sorted(shifts))
+        return self._function(names, [*lines, "return r"])
+
+    def moving(self, accesses: Iterable[Access], names: list[str]) -> Callable[..., tuple[Any, ...]] | None:
+        """A function that returns what decides, apart from look-up tables, which objects are designated."""
+        found: dict[str, None] = {}
+        for a in accesses:
+            trees = [a.obj, *(o.domain for o in a.bound if isinstance(o.domain, n.Expr))]
+            for e in (e for t in trees for e in n.walk(t)):
+                if isinstance(e, n.Field) and (e.obj.type.name, e.field) in self.changing and a.part != "M":
+                    found[self._many(e)] = None
+        if not found:
+            return None
+        return self._function(names, [f"return ({''.join(text + ', ' for text in found)})"])
+
+    def _function(self, names: list[str], lines: list[str]) -> Callable[..., Any]:
+        params = ", ".join(["S", *(f"v_{name}" for name in names)])
+        source = "\n".join([f"def f({params}):", "    D = S.objects", *("    " + line for line in lines)])
+        scope = {**GLOBALS, "_coming": self.coming}
+        exec(compile(source, "<places>", "exec"), scope)  # noqa: S102 - the source is made here from checked trees
+        function: Callable[..., Any] = scope["f"]
+        return function
+
+    def _lines(self, obj: n.Expr, bound: tuple[n.Over, ...], shifts: list[int]) -> list[str]:
+        lines, indent = [], ""
+        for over in bound:
+            if isinstance(over.domain, str):
+                domain = f"S.live[{over.domain!r}]"
+            else:
+                domain = f"[e for g in {self._many(over.domain)} for e in g]"
+            lines.append(f"{indent}for v_{over.var} in {domain}:")
+            indent += "    "
+        tail = "".join(f"o + {x}, " for x in shifts)
+        inner = [f"for o in {self._many(obj)}:", "    if o > 0:", f"        o *= {4 * CELLS}", f"        r.update(({tail}))"]
+        return lines + [indent + line for line in inner]
+
+    def _many(self, expr: n.Expr) -> str:
+        """Source for a group of all values that the expression may have in any future."""
+        match expr:
+            case n.If():
+                return f"(*{self._many(expr.then)}, *{self._many(expr.other)})"
+            case n.Builtin(op="head" | "last" | "nth"):
+                return f"{{e for g in {self._many(expr.args[0])} for e in g}}"
+            case n.Field() if (expr.obj.type.name, expr.field) in self.stepped:
+                return self._growing(expr)
+            case _ if self._single(expr):
+                return f"({self.compiler.text(expr)},)"
+            case n.Field():
+                null, slot = self._place(expr)
+                return f"{{D[o or {null}][{slot}] for o in {self._many(expr.obj)}}}"
+            case n.Part():
+                position = list(self.layout.voc.records[expr.record.type.name]).index(expr.field)
+                return f"{{e[{position}] for e in {self._many(expr.record)}}}"
+            case n.Lookup():
+                return f"{{S.table[{(expr.kind, expr.field)!r}].get(e, 0) for e in {self._many(expr.value)}}}"
+            case n.Arith():
+                name = f"x{len(n.walk(expr))}"
+                pair = [n.Var(expr.type, name + side) for side in "ab"]
+                loops = f"for v_{name}a in {self._many(expr.left)} for v_{name}b in {self._many(expr.right)}"
+                return f"{{{self.compiler.text(n.Arith(expr.type, expr.op, *pair))} {loops}}}"
+            case _:
+                raise SpecError(f"{n.show(expr)} cannot designate what a step works on")
+
+    def _growing(self, expr: n.Field) -> str:
+        """A queue to which internal steps push: what stands in it and what may come."""
+        if (expr.obj.type.name, expr.field) not in self.layout.triggers:
+            raise SpecError(f"{n.show(expr)} designates what a step works on, and internal steps change it")
+        null, slot = self._place(expr)
+        return f"[(*D[o or {null}][{slot}], *_coming.get((o, {slot}), ())) for o in {self._many(expr.obj)}]"
+
+    def _place(self, expr: n.Field) -> tuple[int, int]:
+        kind = expr.obj.type.name
+        return self.layout.null[kind], self.layout.slot[kind][expr.field]
+
+    def _single(self, expr: n.Expr) -> bool:
+        """Whether the expression has one value until the consumer's next call."""
+        return not any(
+            isinstance(e, n.If)
+            or (isinstance(e, n.Builtin) and e.op in {"head", "last", "nth"})
+            or (isinstance(e, n.Field) and (e.obj.type.name, e.field) in self.stepped)
+            for e in n.walk(expr)
+        )
+
+
+def _known(access: Access, names: list[str]) -> bool:
+    """Whether it is of an object that is there before: what a call makes, nobody else touches yet."""
+    bound = {over.var for over in access.bound}
+    free = n.free_names(access.obj)
+    for over in access.bound:
+        if isinstance(over.domain, n.Expr):
+            free |= n.free_names(over.domain)
+    return free - bound <= set(names)

@@ -1,13 +1,7 @@
 """Finds the states in which an observed call can have happened.
 
-From a branch's state the search explores internal steps and tries the call in each state it meets.  It does not
-explore all steps: a *stubborn set* around the call is enough.  The set holds the call itself; with a step that
-may run, every process whose future conflicts with it; with a call or step that cannot run, every process that may
-write what it waits for.  Some first step of every sequence that leads to the call is in the set, and the rest of
-the sequence commutes with what is left out (Valmari's theory of stubborn sets; ``pending`` gives the footprints).
-
-A path that contains a step which the call did not need is dropped: the branch without it stands for it.
-Whether a step was needed is tried, not guessed: the path is run without it, and with it after the call.
+From a branch's state the search explores internal steps (``walk``) and tries the call in each state that it meets.
+An explanation that another one reaches by internal steps alone after the call is dropped: the other stands for it.
 """
 
 from __future__ import annotations
@@ -16,18 +10,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from verbs_reference import footprint as fp
-
+from verbs_reference.calls import Wanted
+from verbs_reference.footprint import ANY, CELLS, Footprint
 from verbs_reference.model import CallCase, CallCode, Model
-from verbs_reference.pending import Analysis, Footprint, Move, Pending, Process
-from verbs_reference.store import Entry, NeedChoice, Store
+from verbs_reference.pending import NOTHING, Analysis, Move, Pending, Process
+from verbs_reference.store import Entry, NeedChoice, Store, signed
 from verbs_reference.suspects import Event, Report, Suspects
+from verbs_reference.walk import NO_DEBTS, Debts, Key, Step, Visit, Walk
 
 if TYPE_CHECKING:
     from verbs_reference.belief import Action, Branch
-
-
-NOTHING = Pending({}, {})
 
 
 class Capped(Exception):
@@ -41,22 +33,21 @@ class Found:
     changes: list[Entry]
     signature: Any
     fired: dict[str, int]
+    maybe: frozenset[str]
     trail: Any
+    debts: Debts
+    path: list[Step]
     deviates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One internal step as it was taken: process, case, and the options that were chosen for it."""
+class Trial:
+    """One way in which the rules explain a call: which of them, and with which options."""
 
-    process: Process
-    case: int
-    head: int
+    ruling: tuple[CallCase, ...]
+    deviates: bool
     once: tuple[tuple[str, str], ...]
     fixed: tuple[tuple[str, str], ...]
-
-
-Trial = tuple[tuple[CallCase, ...], bool, tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
 
 
 class Search:
@@ -65,31 +56,56 @@ class Search:
     def __init__(self, model: Model, analysis: Analysis, store: Store, limit: int) -> None:
         self.model = model
         self.analysis = analysis
+        self.calls = analysis.calls
         self.store = store
         self.limit = limit
         self.suspects = Suspects(model, analysis)
         self._left = 0
         triggers = [f.trigger for f in model.families]
         self.takers = [[j for j, t in enumerate(triggers) if t == mine] for mine in triggers]
+        self.slots = [model.layout.slot[f.kind][f.trigger[1]] for f in model.families]
         self._stable = {name for name, (_, stable) in model.voc.choices.items() if stable}
 
     # -- calls -----------------------------------------------------------------------------------
 
+    def direct(self, code: CallCode, action: Action, branch: Branch) -> Trial | None:
+        """Perform a call that nothing pending can matter to, in place; None if a search must be made."""
+        cases = self._candidates(code, action)
+        if not cases or (branch.debts and any(self.store.active.values())):
+            return None
+        if not self._is_mere_look(cases) and self._relevant(code, cases, action)[1] is not None:
+            return None
+        trials = list(self._outcomes(code, cases, action))
+        if len(trials) != 1:
+            return None
+        self._perform(trials[0], action)
+        return trials[0]
+
+    def _is_mere_look(self, cases: list[CallCase]) -> bool:
+        """Whether one rule only can have decided, and changes nothing: if it did so here, no step matters."""
+        return len(cases) == 1 and not cases[0].body
+
     def match(self, code: CallCode, action: Action, branch: Branch) -> list[Found]:
         """The states after the call, starting from the branch's state, which is the store's."""
         cases = self._candidates(code, action)
-        made: list[Found] = []
         if not cases:
-            return made
-        prints = self._relevant(code, cases, action)
-        walk = _Walk(self, branch, prints[0], prints[1])
+            return []
+        if self._is_mere_look(cases) and not branch.debts:
+            made = list(self._try(code, cases, action, branch, [], branch.debts))
+            if made:
+                return made
+        pending, call = self._relevant(code, cases, action)
+        wanted = self.calls.wanted(self.store, code, cases, action) if call is not None else None
+        walk = Walk(self, pending, call, branch.debts, wanted)
         self._left = self.limit
-        trials: list[tuple[Trial, list[Step], Found]] = []
-        walk.explore(lambda path: trials.extend(self._try(code, cases, action, branch, path)))
-        for trial, path, found in trials:
-            if not path or not self._needless(code, action, path, walk.root, trial, found.signature):
-                made.append(found)
-        return made
+        made = []
+        walk.explore(lambda path, debts: made.extend(self._try(code, cases, action, branch, path, debts, walk)))
+        return self._without_redundant(made) if len(made) > 1 else made
+
+    def filled(self, wanted: Wanted) -> bool:
+        """Whether the queue that a call looks at has got an entry."""
+        slot = self.model.layout.slot[wanted.queue[0]][wanted.queue[1]]
+        return bool(self.store.objects[wanted.number][slot])
 
     def _candidates(self, code: CallCode, action: Action) -> list[CallCase]:
         """The rules that can give this result and these outputs in some state."""
@@ -103,17 +119,17 @@ class Search:
     def _relevant(
         self, code: CallCode, cases: list[CallCase], action: Action
     ) -> tuple[Pending, Footprint | None]:
-        """The footprints of all processes and of the call; none if nothing that is pending can matter to it."""
+        """The footprints of all moves and of the call; none if nothing that is pending can matter to it."""
         if not any(self.store.active.values()):
             return NOTHING, None
         others: list[CallCase] = []
         if any(not c.is_cause for c in cases):
             others = [c for c in code.causes if c not in cases and c.undefined is None]
-        args = dict(zip([*code.params, *code.outputs], [*action.args, *action.outputs], strict=False))
-        call = self.analysis.of_call(self.store, cases, others, args)
-        self._drop_indifferent(code, cases, action, call)
-        call.reads |= call.needs
-        if not call.reads and not call.writes:
+        call = self.calls.touches(self.store, cases, others, action)
+        if call.reads:
+            self._drop_indifferent(code, cases, action, call)
+        call.touched = call.reads | call.needs | (call.writes - {ANY})
+        if not call.touched and not call.writes:
             return NOTHING, None
         return self.analysis.pending(self.store), call
 
@@ -123,24 +139,28 @@ class Search:
         That is so for a field which steps only ever set to a constant, if with the constant the same rules explain
         the call as without, or none do; and if the effect does not read it.
         """
-        kinds = self.model.layout.kinds
         candidates = []
-        for number, slot, part in call.reads - call.needs:
-            if part != "V":
-                continue
-            kind = next((k for k in kinds if number in self.store.live[k]), None)
-            name = next((f for f, s in self.model.layout.slot[kind].items() if s == slot), "") if kind else ""
-            values = self.analysis.internal.get((kind or "", name))
-            if values is not None and len(values) == 1:
-                candidates.append((number, slot, next(iter(values))))
-        if not candidates or len(candidates) > 3:
+        for atom in call.reads - call.needs:
+            if atom >= 0 and atom & 3 == 1:
+                number, slot = divmod(atom >> 2, CELLS)
+                values = self.analysis.constants_of(self.store, number, slot)
+                if values is not None and len(values) == 1:
+                    candidates.append((number, slot, next(iter(values))))
+        if not candidates or len(candidates) > 3 or not self._indifferent(code, cases, action, candidates):
             return
+        for number, slot, _ in candidates:
+            first = 4 * (number * CELLS + slot)
+            call.reads -= {first, first + 1}
+
+    def _indifferent(
+        self, code: CallCode, cases: list[CallCase], action: Action, candidates: list[tuple[int, int, Any]]
+    ) -> bool:
         store = self.store
         mark = len(store.journal)
         try:
             now = self._explains(code, cases, action)
             if now is None:
-                return
+                return False
             for chosen in range(1, 1 << len(candidates)):
                 for i, (number, slot, value) in enumerate(candidates):
                     if chosen >> i & 1:
@@ -148,30 +168,35 @@ class Search:
                 other = self._explains(code, cases, action)
                 store.undo(mark)
                 if other is not None and other != now:
-                    return
+                    return False
         except NeedChoice:
-            return
+            return False
         finally:
             store.undo(mark)
-        call.reads -= {(number, slot, "V") for number, slot, _ in candidates}
+        return True
 
     def _try(
-        self, code: CallCode, cases: list[CallCase], action: Action, branch: Branch, path: list[Step]
-    ) -> Iterator[tuple[Trial, list[Step], Found]]:
+        self,
+        code: CallCode,
+        cases: list[CallCase],
+        action: Action,
+        branch: Branch,
+        path: list[Step],
+        debts: Debts,
+        walk: Walk | None = None,
+    ) -> Iterator[Found]:
         store = self.store
         for trial in self._outcomes(code, cases, action):
-            ruling, deviates, once, fixed = trial
+            if path and walk is not None and not walk.is_minimal(path):
+                return
             mark = len(store.journal)
-            self._perform(ruling, action, once, fixed)
-            signature, changes = store.signature(0), store.changes(0)
+            self._perform(trial, action)
+            changes = store.changes(0)
             store.undo(mark)
             fired, trail = self._fired(branch, path)
-            for case in ruling:
-                if len(ruling) == 1:
-                    fired[case.id] = fired.get(case.id, 0) + 1
-                trail = (trail, Event(case.id, None, 0, action))
-            rules = tuple(c.id for c in ruling) if deviates else ()
-            yield trial, path, Found(changes, signature, fired, trail, rules)
+            trail = note(trial, action, fired, trail)
+            rules = tuple(c.id for c in trial.ruling) if trial.deviates else ()
+            yield Found(changes, signed(store, changes), fired, branch.maybe, trail, debts, list(path), rules)
 
     def _fired(self, branch: Branch, path: list[Step]) -> tuple[dict[str, int], Any]:
         fired, trail = dict(branch.fired), branch.trail
@@ -183,10 +208,9 @@ class Search:
 
     def _outcomes(self, code: CallCode, cases: list[CallCase], action: Action) -> Iterator[Trial]:
         """The ways in which the rules explain the result in the store's state."""
-        for options in self._forks(lambda: self._explains(code, cases, action)):
-            found, once, fixed = options
+        for found, once, fixed in self._forks(lambda: self._explains(code, cases, action)):
             if found:
-                yield found[0], found[1], once, fixed
+                yield Trial(found[0], found[1], once, fixed)
 
     def _explains(
         self, code: CallCode, cases: list[CallCase], action: Action
@@ -224,45 +248,42 @@ class Search:
             finally:
                 store.once = {}
 
-    def _perform(self, ruling: tuple[CallCase, ...], action: Action, once: Any, fixed: Any) -> None:
+    def _perform(self, trial: Trial, action: Action) -> None:
         store = self.store
-        for name, option in fixed:
+        for name, option in trial.fixed:
             store.put(store.options, name, option)
-        store.once = dict(once)
-        for case in ruling:
+        store.once = dict(trial.once)
+        for case in trial.ruling:
             if case.effect is not None:
                 case.effect(store, *action.args, *action.outputs)
         store.once = {}
 
-    def _needless(
-        self, code: CallCode, action: Action, path: list[Step], root: int, trial: Trial, signature: Any
-    ) -> bool:
-        """Whether the path has a step that can as well come after the call; the store is at the root."""
-        return any(
-            self._commutes(code, action, path, i, root, trial, signature) for i in range(len(path) - 1, -1, -1)
-        )
+    def _without_redundant(self, made: list[Found]) -> list[Found]:
+        """Without what another explanation reaches by internal steps alone; the store is at the root."""
+        made.sort(key=lambda f: len(f.path))
+        kept: list[Found] = []
+        for f in made:
+            if not any(self._leads_to(k, f) for k in kept):
+                kept.append(f)
+        return kept
 
-    def _commutes(
-        self, code: CallCode, action: Action, path: list[Step], i: int, root: int, trial: Trial, signature: Any
-    ) -> bool:
+    def _leads_to(self, first: Found, second: Found) -> bool:
+        rest = list(second.path)
+        for step in first.path:
+            if step not in rest:
+                return False
+            rest.remove(step)
+        if not rest or not set(first.deviates) == set(second.deviates):
+            return False
         store = self.store
-        ruling, _, once, fixed = trial
+        changed = store.changes(0)
+        store.undo(0)
         try:
-            if not all(self.take(step) for step in (*path[:i], *path[i + 1 :])):
-                return False
-            store.once = {**dict(once), **dict(fixed)}
-            try:
-                found = self._explains(code, list(ruling), action)
-            except NeedChoice:
-                return False
-            finally:
-                store.once = {}
-            if found is None or found[0] != ruling:
-                return False
-            self._perform(ruling, action, once, fixed)
-            return self.take(path[i]) and store.signature(0) == signature
+            store.redo(first.changes)
+            return all(self.take(step) for step in rest) and store.signature(0) == second.signature
         finally:
-            store.undo(root)
+            store.undo(0)
+            store.redo(changed)
 
     # -- steps -----------------------------------------------------------------------------------
 
@@ -273,7 +294,8 @@ class Search:
         number = step.process[1]
         if number not in store.active[family.trigger]:
             return False
-        store.once = {**dict(step.once), **dict(step.fixed)}
+        if step.once or step.fixed:
+            store.once = {**dict(step.once), **dict(step.fixed)}
         try:
             if family.pick(store, number) != step.case:
                 return False
@@ -292,9 +314,13 @@ class Search:
         family = self.model.families[process[0]]
         if process[1] not in store.active[family.trigger]:
             return []
-        slot = self.model.layout.slot[family.kind][family.trigger[1]]
-        head = store.objects[process[1]][slot][0]
-        head = head if isinstance(head, int) else 0
+        head = store.objects[process[1]][self.slots[process[0]]][0]
+        try:
+            case = family.pick(store, process[1])
+        except NeedChoice:
+            pass
+        else:
+            return [Step(process, case, head, (), ())] if case >= 0 else []
         return [
             Step(process, case, head, once, fixed)
             for case, once, fixed in self._forks(lambda: family.pick(store, process[1]))
@@ -309,23 +335,27 @@ class Search:
 
     # -- silence ---------------------------------------------------------------------------------
 
-    def settle(self, branch: Branch) -> list[Found]:
-        """The states in which the device has nothing left to do that it must do."""
-        made: list[Found] = []
-        pending = self.analysis.pending(self.store) if any(self.store.active.values()) else NOTHING
+    def settle(self, branch: Branch, *, all_of_it: bool = False) -> list[Found]:
+        """The branch after the device has said that it has nothing left to do: what must be done is a debt.
+
+        What can happen in one way only is done at once; with ``all_of_it`` the rest too, in every way that matters.
+        """
+        if not any(self.store.active.values()):
+            return [self._as_found(branch, [], NO_DEBTS)]
+        pending = self.analysis.pending(self.store)
         must = {m: f for m, f in pending.prints.items() if not self.model.families[m[0][0]].optional}
-        walk = _Walk(self, branch, Pending(must, pending.before), None)
-        processes = {m[0] for m in must}
+        age = max(branch.debts.values(), default=0) + 1
+        debts = {m: branch.debts.get(m, age) for m in must}
         self._left = self.limit
-
-        def arrived(path: list[Step]) -> None:
-            if any(self.steps(p) for p in processes):
-                return
-            fired, trail = self._fired(branch, path)
-            made.append(Found(self.store.changes(0), self.store.signature(0), fired, trail))
-
-        walk.explore(arrived)
+        made: list[Found] = []
+        silence = Silence(self, Pending(must, pending.before), debts, forks=all_of_it)
+        silence.explore(lambda path, left: made.append(self._as_found(branch, path, left)))
         return made
+
+    def _as_found(self, branch: Branch, path: list[Step], debts: Debts) -> Found:
+        fired, trail = self._fired(branch, path)
+        changes = self.store.changes(0)
+        return Found(changes, signed(self.store, changes), fired, branch.maybe, trail, debts, list(path))
 
     # -- answers to people -----------------------------------------------------------------------
 
@@ -347,114 +377,67 @@ class Search:
 
     def explain(self, code: CallCode, action: Action, branch: Branch) -> Report:
         """Why nothing explains the call: what the rules would have allowed, and which rules decided that."""
-        prints, call = self._relevant(code, code.cases, action)
-        walk = _Walk(self, branch, prints, call)
+        pending, call = self._relevant(code, code.cases, action)
+        walk = Walk(self, pending, call, branch.debts)
         self._left = self.limit
         report = Report()
-        walk.explore(lambda path: self.suspects.note(self.store, code, action, branch.trail, path, report, self._forks))
+        walk.explore(
+            lambda path, _: self.suspects.note(self.store, code, action, branch.trail, path, report, self._forks)
+        )
         report.rank()
         return report
 
 
-class _Walk:
-    """Explores the states of a stubborn set from the store's state, and undoes everything."""
+class Silence(Walk):
+    """Takes debts until nothing is left, or until several things could come next."""
 
-    def __init__(self, search: Search, branch: Branch, pending: Pending, call: Footprint | None) -> None:
-        self.search = search
-        self.store = search.store
-        self.prints = pending.prints
-        self.before = pending.before
-        self.call = call
-        self.branch = branch
-        self.root = len(self.store.journal)
-        self.seen: set[Any] = set()
-        self.touched = {
-            m: f.reads | f.writes | {p for p in f.needs if p[2] != "E"} for m, f in self.prints.items()
-        }
-        self._conflicts: dict[Move, list[Move]] = {}
-        self._takers = search.takers
-        self._slots = [
-            search.model.layout.slot[f.kind][f.trigger[1]] for f in search.model.families
-        ]
-
-    def explore(self, visit: Callable[[list[Step]], None]) -> None:
-        """Visit each state once, with a path that leads there."""
-        self._from([], visit)
-
-    def _from(self, path: list[Step], visit: Callable[[list[Step]], None]) -> None:
-        self.search.count()
-        visit(path)
-        if not self.prints:
-            return
-        mark = len(self.store.journal)
-        for step in self._stubborn():
-            if self.search.take(step):
-                key = self.store.signature(self.root)
-                if key not in self.seen:
-                    self.seen.add(key)
-                    self._from([*path, step], visit)
-            self.store.undo(mark)
-
-    def _stubborn(self) -> list[Step]:
-        """The steps of the stubborn set that may run now."""
-        chosen: dict[Move, None] = {}
-        steps: list[Step] = []
-        todo = self._first()
-        while todo:
-            move = todo.pop()
-            if move in chosen:
-                continue
-            chosen[move] = None
-            process, element = move
-            queue = self.store.objects[process[1]][self._slots[process[0]]]
-            if not queue:
-                todo.extend(self.before.get(move, ()))
-                continue
-            if queue[0] != element:
-                todo.extend(((f, process[1]), queue[0]) for f in self._takers[process[0]])
-                continue
-            found = self.search.steps(process)
-            steps += found
-            todo.extend(self._in_conflict(move) if found else self._suppliers(move))
-        return steps
-
-    def _first(self) -> list[Move]:
-        """The transitions that meet the call; when only silence is asked for, any one that may run."""
-        if self.call is not None:
-            return [m for m in self.prints if self._meets_call(m)]
-        for process in dict.fromkeys(m[0] for m in self.prints):
-            if self.search.steps(process):
-                return [(process, self.store.objects[process[1]][self._slots[process[0]]][0])]
-        return []
-
-    def _meets_call(self, move: Move) -> bool:
-        assert self.call is not None
-        own = self.prints[move]
-        return fp.conflict(self.store, own.writes, self.call.reads | self.call.writes) or fp.conflict(
-            self.store, self.call.writes, self.touched[move]
-        )
+    def __init__(self, search: Search, pending: Pending, debts: Debts, *, forks: bool) -> None:
+        super().__init__(search, pending, None, debts)
+        self.forks = forks
+        self._looked_at: set[int] = set()
+        for made in pending.prints.values():
+            self._looked_at |= made.reads | made.needs
 
     def _in_conflict(self, move: Move) -> list[Move]:
+        """When the order of what nobody looks at does not matter, two writes of it do not conflict."""
         known = self._conflicts.get(move)
         if known is None:
-            own = self.prints.get(move)
-            known = [] if own is None else [
+            own = self.prints[move]
+            writes = own.writes & self._looked_at if self.forks else own.writes
+            known = self._conflicts[move] = [
                 other
                 for other, theirs in self.prints.items()
                 if other[0] != move[0]
-                and (
-                    fp.conflict(self.store, own.writes, self.touched[other])
-                    or fp.conflict(self.store, theirs.writes, self.touched[move])
-                )
+                and not (writes.isdisjoint(theirs.touched) and theirs.writes.isdisjoint(own.reads | own.needs))
             ]
-            self._conflicts[move] = known
         return known
 
-    def _suppliers(self, move: Move) -> list[Move]:
-        own = self.prints.get(move)
-        needs = own.needs if own is not None else set()
-        return [
-            other
-            for other, theirs in self.prints.items()
-            if other[0] != move[0] and fp.conflict(self.store, theirs.writes, needs)
-        ]
+    def _from(self, path: list[Step], debts: Debts, key: Key, visit: Visit) -> None:
+        self.search.count()
+        steps = self._next(debts)
+        if not steps or (len(steps) > 1 and not self.forks):
+            visit(path, {m: age for m, age in debts.items() if self._remains(m)} if steps else NO_DEBTS)
+        else:
+            self._branch(steps, debts, path, key, visit)
+
+    def _next(self, debts: Debts) -> list[Step]:
+        """The steps of the smallest stubborn set that has any."""
+        best: list[Step] = []
+        for process in dict.fromkeys(m[0] for m in self.prints):
+            queue = self.store.objects[process[1]][self._slots[process[0]]]
+            if queue:
+                steps = self.stubborn([(process, queue[0])], debts)[0]
+                if len(steps) == 1:
+                    return steps
+                if steps and (not best or len(steps) < len(best)):
+                    best = steps
+        return best
+
+
+def note(trial: Trial, action: Action, fired: dict[str, int], trail: Any) -> Any:
+    """Count what fired of a call's rules, and add them to the trail."""
+    for case in trial.ruling:
+        if len(trial.ruling) == 1:
+            fired[case.id] = fired.get(case.id, 0) + 1
+        trail = (trail, Event(case.id, None, 0, action))
+    return trail

@@ -205,6 +205,27 @@ class Store:
                 made.append((container, key, now))
         return made
 
+    def delta(self, mark: int) -> int:
+        """How a hash of the state, the exclusive or over all cells, differs since the journal had this length.
+
+        Look-up tables and sets of busy queues follow from the objects and are left out.
+        """
+        seen: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
+        for entry in self.journal[mark:]:
+            place = (id(entry[0]), entry[1])
+            if place not in seen:
+                seen[place] = entry
+        made = 0
+        for container, key, old in seen.values():
+            if type(container) is list:
+                if container is self.shape:
+                    continue
+                name = -1 if container is self.counter else container[0]
+                made ^= hash((name, key, old)) ^ hash((name, key, container[key]))
+            elif container is self.options:
+                made ^= hash((key, None if old is MISSING else old)) ^ hash((key, container.get(key)))
+        return made
+
     def redo(self, changes: list[Entry]) -> None:
         """Apply changes that :meth:`changes` returned."""
         for container, key, value in changes:
@@ -212,17 +233,7 @@ class Store:
 
     def signature(self, mark: int) -> frozenset[tuple[Any, ...]]:
         """A value that equals that of another branch iff the two states are equal; from a common mark."""
-        made = set()
-        for container, key, value in self.changes(mark):
-            if container is self.shape:
-                continue
-            if type(container) is list and container is not self.counter:
-                made.add((container[0], key, value))
-            elif container is self.objects:
-                made.add((0, key, tuple(value) if value is not MISSING else None))
-            else:
-                made.add((id(container), key, None if value is MISSING else value))
-        return frozenset(made)
+        return signed(self, self.changes(mark))
 
     # -- what expressions call -------------------------------------------------------------------
 
@@ -281,6 +292,21 @@ class Store:
         name, first, _ = self.layout.memory[kind]
         slots = self.layout.slot[kind]
         return slots[name], obj, obj[slots[name]], obj[slots[first]]
+
+
+def signed(store: Store, changes: list[Entry]) -> frozenset[tuple[Any, ...]]:
+    """What :meth:`Store.signature` returns, for known changes."""
+    made = set()
+    for container, key, value in changes:
+        if container is store.shape:
+            continue
+        if type(container) is list and container is not store.counter:
+            made.add((container[0], key, value))
+        elif container is store.objects:
+            made.add((0, key, tuple(value) if value is not MISSING else None))
+        else:
+            made.add((id(container), key, None if value is MISSING else value))
+    return frozenset(made)
 
 
 def walk_pages(

@@ -39,6 +39,14 @@ class Sge(NamedTuple):
     lkey: int
 
 
+class Target(NamedTuple):
+    """What a remote access names."""
+
+    rkey: int
+    addr: int
+    length: int
+
+
 class ProtectionError(Exception):
     """An access that its key does not allow."""
 
@@ -99,10 +107,9 @@ class Protection:
             raise ProtectionError(f"{length} bytes at DMA address {addr:#x} are not mapped")
 
     # -- remote side -------------------------------------------------------------------------------
-    def check_remote(
-        self, pd: ProtectionDomain, qp_access: int, rkey: int, addr: int, length: int, right: int
-    ) -> list[Piece]:
+    def check_remote(self, pd: ProtectionDomain, qp_access: int, target: Target, right: int) -> list[Piece]:
         """Check an access that the peer asks for."""
+        rkey, addr, length = target
         if length == 0 and "zero-length-checks-key" not in self._faults:
             return []
         if not qp_access & right and "qp-rights-ignored" not in self._faults:

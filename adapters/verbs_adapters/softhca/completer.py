@@ -25,7 +25,6 @@ from verbs_adapters.softhca.queue import WC_OPCODE, CompletionQueue, Cqe, Wqe
 
 SUCCESS = "SUCCESS"
 FLUSHED = "WR_FLUSH_ERR"
-NO_FLAGS: tuple[str, ...] = ()
 SHIFTED_OPCODE = {"REG_MR": "LOCAL_INV", "LOCAL_INV": "REG_MR"}
 
 
@@ -134,7 +133,7 @@ class Completer:
             "opcode": WC_OPCODE[wqe.opcode],
             "qp_num": qp.num,
             "byte_len": 0,
-            "wc_flags": NO_FLAGS,
+            "wc_flags": [],
             "invalidate_rkey": 0,
             **outputs,
         }

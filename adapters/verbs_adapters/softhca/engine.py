@@ -48,7 +48,14 @@ class Engine:
         self._members: set[QueuePair] = set()
         self.completer = Completer(settings, chance, self.wake)
         self._requester = Requester(settings, protection, registrar)
-        self._responder = Responder(settings, keys, protection, registrar, self._requester, self.completer)
+        self._responder = Responder(
+            settings,
+            keys,
+            protection,
+            registrar,
+            requester=self._requester,
+            completer=self.completer,
+        )
 
     def wake(self, qp: QueuePair | None) -> None:
         """A queue pair may have become able to do something."""
@@ -118,6 +125,12 @@ class Engine:
             steps.append(self.completer.retire_receive)
         if qp.started and self._retirable(qp):
             steps.append(self.completer.retire)
+        if qp.pending or qp.to_send or qp.receives:
+            self._add_queue_steps(qp, steps)
+        return steps
+
+    def _add_queue_steps(self, qp: QueuePair, steps: list[Step]) -> None:
+        """Steps that the state allows: working on the send queue, or flushing both."""
         if qp.state == "RTS":
             if qp.to_send:
                 steps.append(self._requester.transmit)
@@ -128,9 +141,6 @@ class Engine:
                 steps.append(self.completer.flush_send)
             if qp.receives:
                 steps.append(self.completer.flush_receive)
-        if qp.late_invalidations and not qp.started:
-            steps.append(_invalidate_late)
-        return steps
 
     def _deliver(self, qp: QueuePair) -> None:
         self._responder.deliver(qp)
@@ -140,8 +150,3 @@ class Engine:
         if self.completer.any_order:
             return any(wqe.status for wqe in qp.started)
         return bool(qp.started[0].status)
-
-
-def _invalidate_late(qp: QueuePair) -> None:
-    """A fault: the invalidation becomes visible after its completion."""
-    qp.late_invalidations.pop().invalidate()

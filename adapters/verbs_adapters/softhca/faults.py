@@ -2,10 +2,11 @@
 
 Theory of operation
 -------------------
-A fault changes the smallest thing at one place of the one code path; the code asks for it by name.  Several
-can be on at once.  ``entry`` names the corpus entry that the fault transplants (``B..`` from history, ``M-..``
-a plausible slip, ``G..`` a known deviation); ``oracle`` is ``H`` where a text fixes the verdict and ``S`` where
-it is robustness or a profile's choice.  ``needs`` are options without which the fault cannot be seen.
+A fault changes the smallest thing at one place of the one code path; the code asks for it by name.
+Several can be on at once.  ``entry`` names the corpus entry that the fault transplants (``B..`` from
+history, ``M-..`` a plausible slip, ``G..`` a known deviation, ``D-..`` a rule of the draft); ``oracle`` is
+``H`` where a text fixes the verdict and ``S`` where it is robustness or a profile's choice.  ``needs`` are
+options without which the fault cannot be seen.
 
 :data:`NOT_EXPRESSED` says why an entry about memory regions or fast registration has no switch.
 """
@@ -31,8 +32,6 @@ def _table(faults: Iterable[Fault]) -> dict[str, Fault]:
     return dict(sorted(table.items()))
 
 
-OLD_API = {"api": "linux-kernel-2008"}
-
 FAULTS: dict[str, Fault] = _table(
     (
         # -- keys and access checks ----------------------------------------------------------------
@@ -43,7 +42,7 @@ FAULTS: dict[str, Fault] = _table(
             "an access that needs two rights passes with one of them",
             {"transport": "iwarp"},
         ),
-        Fault("range-end-wraps", "B02", "H", "the end of an access is computed modulo 2**64", OLD_API),
+        Fault("range-end-wraps", "B02", "H", "the end of an access is computed modulo 2**64"),
         Fault("empty-region-has-no-bounds", "B04", "H", "a region of no bytes reaches all memory"),
         Fault("zero-length-checks-key", "B05", "H", "a remote access of no bytes has its key checked"),
         Fault("key-byte-fixed-at-alloc", "B07", "H", "accesses compare with the key of the allocation"),
@@ -72,7 +71,7 @@ FAULTS: dict[str, Fault] = _table(
         Fault("reg-alternates-map-sets", "B22", "H", "registering twice uses the vector before the last"),
         Fault("reg-of-valid-accepted", "B23", "H", "a VALID region can be registered again"),
         Fault("failed-reg-leaks-reference", "B25", "S", "a failed REG_MR keeps the protection domain in use"),
-        Fault("inv-visible-late", "B26", "H", "LOCAL_INV takes effect after its completion"),
+        Fault("inv-visible-late", "B26", "H", "LOCAL_INV takes effect when the next WR starts"),
         Fault("inv-of-invalid-hits-another", "B28", "S", "LOCAL_INV of an INVALID region hits a VALID one"),
         Fault("inv-ignores-key-byte", "B29", "H", "a stale key invalidates the current registration"),
         Fault("inv-ignores-pd", "G12", "H", "invalidation does not compare protection domains"),
@@ -86,6 +85,7 @@ FAULTS: dict[str, Fault] = _table(
         Fault("local-inv-at-post", "M-FR-1", "H", "LOCAL_INV takes effect when it is posted"),
         Fault("local-side-survives-inv", "M-FR-3", "H", "an INVALID region still serves local accesses"),
         Fault("failed-reg-changes-the-key", "M-FR-5", "H", "a failed registration puts its key in force"),
+        Fault("failed-reg-leaves-valid", "M-FR-5", "H", "a failed registration leaves the region VALID"),
         Fault("send-inv-also-at-requester", "M-FR-7", "H", "SEND_WITH_INV invalidates when it is sent"),
         # -- objects -------------------------------------------------------------------------------
         Fault("pd-freed-under-children", "B58", "H", "a protection domain in use can be freed"),

@@ -45,10 +45,10 @@ class QueuePair:
     __slots__ = (
         "access",
         "expected",
-        "life",
         "lanes",
         "last_registered",
         "late_invalidations",
+        "life",
         "num",
         "pd",
         "peer",

@@ -70,8 +70,6 @@ class Registrar:
         faults = self._faults
         try:
             region = self.check(qp, wqe)
-            if region.valid and "reg-of-valid-accepted" not in faults:
-                raise OperationError("the region is VALID; it has to be invalidated first")
             mapping = self._mapping(region, wqe)
         except OperationError:
             self._leave_traces(qp, wqe)
@@ -87,10 +85,16 @@ class Registrar:
         """What a failed registration leaves behind: nothing, unless the device is broken."""
         if "failed-reg-leaks-reference" in self._faults:
             qp.pd.users += 1
-        if "failed-reg-changes-the-key" in self._faults and wqe.region is not None:
-            wqe.region.hw_key = wqe.key
+        region = wqe.region or self._keys.find(wqe.key)
+        if region is not None:
+            if "failed-reg-changes-the-key" in self._faults:
+                region.hw_key = wqe.key
+            if "failed-reg-leaves-valid" in self._faults:
+                region.valid = True
 
     def _mapping(self, region: Region, wqe: Wqe) -> Mapping:
+        if region.valid and "reg-of-valid-accepted" not in self._faults:
+            raise OperationError("the region is VALID; it has to be invalidated first")
         if wqe.opcode == "FAST_REG_MR":
             mapping = self._from_page_list(wqe)
         else:

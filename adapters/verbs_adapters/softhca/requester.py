@@ -53,6 +53,8 @@ class Requester:
         """Fetch the next work request."""
         wqe = qp.pending.popleft()
         qp.started.append(wqe)
+        while qp.late_invalidations:  # a fault left them
+            qp.late_invalidations.pop().invalidate()
         if wqe.opcode in LOCAL_OPS:
             self._execute_local(qp, wqe)
             return
@@ -91,10 +93,10 @@ class Requester:
             try:
                 data = self._protection.load(self._pieces(qp, wqe))
             except ProtectionError:
-                self._fail(qp, wqe, "LOC_PROT_ERR")
+                self._fail_sending(qp, wqe, "LOC_PROT_ERR")
                 return
             except BusFault:
-                self._fail(qp, wqe, "LOC_QP_OP_ERR")
+                self._fail_sending(qp, wqe, "LOC_QP_OP_ERR")
                 return
         request = Request(wqe, wqe.opcode, qp.lanes.sent, data)
         if wqe.opcode == "SEND_WITH_INV" and "inv-key-in-wrong-field" not in self._faults:
@@ -132,11 +134,18 @@ class Requester:
         return SUCCESS
 
     def give_up(self, qp: QueuePair, wqe: Wqe, status: str) -> None:
-        """A request failed on the wire: what was sent after it must not be executed any more."""
-        qp.lanes.cut()
-        self._fail(qp, wqe, status)
+        """A request failed on the wire: what was sent after it must not be executed any more.
+
+        Responses stay: they answer earlier requests.
+        """
+        qp.lanes.requests.clear()
+        self._fail_sending(qp, wqe, status)
 
     def _fail(self, qp: QueuePair, wqe: Wqe, status: str) -> None:
         wqe.status = status
         qp.stalled = True
+
+    def _fail_sending(self, qp: QueuePair, wqe: Wqe, status: str) -> None:
+        """A request that was sent, or was next to be, failed: nothing after it is sent."""
         qp.to_send.clear()
+        self._fail(qp, wqe, status)

@@ -16,9 +16,10 @@ with REM_ACCESS_ERR, a receive too small with REM_INV_REQ_ERR, an unusable recei
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
-from verbs_adapters.softhca.access import DeviceCrash, Protection, ProtectionError
-from verbs_adapters.softhca.completer import NO_FLAGS, SUCCESS, Completer
+from verbs_adapters.softhca.access import DeviceCrash, Protection, ProtectionError, Target
+from verbs_adapters.softhca.completer import SUCCESS, Completer
 from verbs_adapters.softhca.keys import KeyTable
 from verbs_adapters.softhca.memory import BusFault
 from verbs_adapters.softhca.options import Settings
@@ -28,8 +29,6 @@ from verbs_adapters.softhca.region import REMOTE_READ, REMOTE_WRITE
 from verbs_adapters.softhca.registrar import OperationError, Registrar
 from verbs_adapters.softhca.requester import Requester
 from verbs_adapters.softhca.wire import Request, Response
-
-WITH_INVALIDATE = ("WITH_INVALIDATE",)
 
 
 class Lost(Exception):  # noqa: N818 - what became of the request
@@ -45,6 +44,7 @@ class Responder:
         keys: KeyTable,
         protection: Protection,
         registrar: Registrar,
+        *,
         requester: Requester,
         completer: Completer,
     ) -> None:
@@ -88,7 +88,8 @@ class Responder:
             sender.lanes.requests.appendleft(request)
             return
         peer.expected += 1
-        sender.lanes.responses.append(response)
+        if sender.state == "RTS":  # a queue pair connected to itself may just have left it
+            sender.lanes.responses.append(response)
 
     def _execute(self, qp: QueuePair, request: Request) -> Response:
         try:
@@ -107,9 +108,8 @@ class Responder:
     def _write(self, qp: QueuePair, request: Request) -> Response:
         wqe, data = request.wqe, request.data
         try:
-            pieces = self._protection.check_remote(
-                qp.pd, qp.access, wqe.rkey, wqe.remote_addr, len(data), REMOTE_WRITE
-            )
+            target = Target(wqe.rkey, wqe.remote_addr, len(data))
+            pieces = self._protection.check_remote(qp.pd, qp.access, target, REMOTE_WRITE)
         except ProtectionError:
             region = self._keys.find(wqe.rkey)
             if "refused-write-writes-anyway" in self._faults and region is not None:
@@ -121,9 +121,8 @@ class Responder:
 
     def _read(self, qp: QueuePair, request: Request) -> Response:
         wqe = request.wqe
-        pieces = self._protection.check_remote(
-            qp.pd, qp.access, wqe.rkey, wqe.remote_addr, wqe.length, REMOTE_READ
-        )
+        target = Target(wqe.rkey, wqe.remote_addr, wqe.length)
+        pieces = self._protection.check_remote(qp.pd, qp.access, target, REMOTE_READ)
         return Response(wqe, SUCCESS, self._protection.load(pieces))
 
     # -- receives ----------------------------------------------------------------------------------
@@ -136,7 +135,7 @@ class Responder:
             status, answer = failure
             self._completer.fail_receive(qp, receive, status)
             return Response(request.wqe, answer)
-        outputs = {"byte_len": len(request.data), "wc_flags": NO_FLAGS}
+        outputs: dict[str, Any] = {"byte_len": len(request.data)}
         if request.invalidate is not None:
             try:
                 self._registrar.remote_invalidate(qp, request.invalidate)
@@ -145,7 +144,7 @@ class Responder:
                 if self._settings.send_inv_failure == "silent":
                     raise Lost from None
                 return Response(request.wqe, "REM_ACCESS_ERR")
-            outputs["wc_flags"] = WITH_INVALIDATE
+            outputs["wc_flags"] = ["WITH_INVALIDATE"]
             outputs["invalidate_rkey"] = request.invalidate
         qp.received.append((receive, outputs))
         return Response(request.wqe, SUCCESS)

@@ -1,0 +1,230 @@
+"""Programs as data: what is run against a backend, whichever way it was made.
+
+A program file is YAML: one program, or a list of them under ``programs``.  Steps are lines of one block::
+
+    program: reg/valid
+    api: [linux-kernel]
+    fixture: registered
+    steps: |
+      post_send(qp=qp1, opcode=REG_MR, mr=mr0, key=tag(mr0.first, 2), wr_id=1, signaled=true)
+      settle()
+      drain(cq=cq1)
+
+A line is a call with named arguments, whose values are expressions of the specification's language over the names
+that earlier lines gave; ``x = call(...)`` names the object that a call returns.  ``settle()`` waits until the
+device has nothing left to do; ``drain(cq=...)`` polls until the queue is empty.  A fixture is a program too.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from verbs_conformance.session import BadProgram, Step
+from verbs_spec.errors import SpecError, listed, near
+from verbs_spec.text import Map, Node, Seq, Text, read
+
+_KEYS = ("program", "kind", "target", "says", "sources", "api", "transport", "seed", "options", "fixture", "steps")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program: steps after a fixture, and what it was made for.
+
+    ``api`` and ``transport`` restrict it to profiles (empty: any).  ``target`` is a rule's id or empty.
+    """
+
+    name: str
+    steps: tuple[Step, ...]
+    fixture: str = ""
+    kind: str = "directed"
+    target: str = ""
+    says: str = ""
+    api: tuple[str, ...] = ()
+    transport: tuple[str, ...] = ()
+    seed: int | None = None
+    options: tuple[tuple[str, str], ...] = ()
+
+    def applies(self, api: str, transport: str) -> bool:
+        """Whether the program is meant for these profiles."""
+        return (not self.api or api in self.api) and (not self.transport or transport in self.transport)
+
+    def to_yaml(self) -> str:
+        """The program as a file; the same program gives the same bytes."""
+        lines = [f"program: {_quoted(self.name)}", f"kind: {self.kind}"]
+        if self.target:
+            lines.append(f"target: {self.target}")
+        if self.says:
+            lines.append(f"says: {_quoted(self.says)}")
+        if self.api:
+            lines.append(f"api: [{', '.join(self.api)}]")
+        if self.transport:
+            lines.append(f"transport: [{', '.join(self.transport)}]")
+        if self.seed is not None:
+            lines.append(f"seed: {self.seed}")
+        if self.options:
+            lines.append("options:")
+            lines += [f"  {k}: {_quoted(v)}" for k, v in self.options]
+        if self.fixture:
+            lines.append(f"fixture: {self.fixture}")
+        return "\n".join([*lines, "steps: |", *(f"  {step}" for step in self.steps)]) + "\n"
+
+
+def parse(text: str, file: str) -> list[Program]:
+    """The programs of a file's text; BadProgram says file, line and column and whose fault it is."""
+    try:
+        node = read(text, file)
+        if isinstance(node, Map) and "programs" in node:
+            return [_program(item) for item in _seq(node[node.key("programs")])]
+        return [_program(node)]
+    except SpecError as e:
+        raise BadProgram(f"{e}\nThe fault is the program file's: correct it and run it again.") from None
+
+
+def load(path: Path) -> list[Program]:
+    """The programs of a file; BadProgram if it cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        raise BadProgram(f"the program file {path} cannot be read: {e}") from None
+    return parse(text, str(path))
+
+
+def dump(programs: Iterable[Program]) -> str:
+    """Several programs as one file."""
+    parts = []
+    for program in programs:
+        first, *rest = program.to_yaml().rstrip("\n").split("\n")
+        parts.append("\n".join([f"  - {first}", *(f"    {line}" for line in rest)]))
+    return "programs:\n" + "\n".join(parts) + "\n"
+
+
+def shipped(folder: str) -> list[Program]:
+    """All programs of a folder of this package, in order of the files' names."""
+    root = resources.files("verbs_conformance").joinpath(folder)
+    found = []
+    for item in sorted(root.iterdir(), key=lambda i: i.name):
+        if item.name.endswith(".yaml"):
+            found += parse(item.read_text(encoding="utf-8"), f"{folder}/{item.name}")
+    return found
+
+
+def fixtures() -> dict[str, Program]:
+    """The fixtures by name."""
+    return {p.name: p for p in shipped("fixtures")}
+
+
+def full_steps(program: Program, known: Mapping[str, Program]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+    """The steps of the fixtures that a program stands on, outermost first, and its own."""
+    before: list[Step] = []
+    name = program.fixture
+    seen: list[str] = []
+    while name:
+        if name not in known or name in seen:
+            raise BadProgram(
+                f"program {program.name} stands on the fixture {name!r}, which is not there; "
+                f"known: {listed(sorted(known))}{near(name, sorted(known))}"
+            )
+        seen.append(name)
+        before[:0] = known[name].steps
+        name = known[name].fixture
+    return tuple(before), program.steps
+
+
+def step(line: Text) -> Step:
+    """One step from its line."""
+    try:
+        tree = ast.parse(line.strip())
+    except SyntaxError as e:
+        raise SpecError(f"{str(line).strip()!r} is not a step: {e.msg}", line.at(0, max((e.offset or 1) - 1, 0))) from None
+    form = "a step is 'verb(name=value, ...)' or 'x = verb(...)'"
+    if len(tree.body) != 1:
+        raise SpecError(f"{str(line).strip()!r} is not one step; {form}", line.where)
+    node = tree.body[0]
+    names: list[str] = []
+    value: ast.expr | None = None
+    if isinstance(node, ast.Assign):
+        value = node.value
+        targets = node.targets[0].elts if isinstance(node.targets[0], ast.Tuple) else [node.targets[0]]
+        names = [t.id for t in targets if isinstance(t, ast.Name)]
+    elif isinstance(node, ast.Expr):
+        value = node.value
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name) or value.args:
+        raise SpecError(f"{str(line).strip()!r} is not a step; {form}", line.where)
+    source = line.strip()
+    args = {}
+    for k in value.keywords:
+        if k.arg is None or k.arg in args:
+            raise SpecError(f"{str(line).strip()!r}: each argument stands once and by name; {form}", line.where)
+        args[k.arg] = (ast.get_source_segment(source, k.value) or "").strip()
+    return Step(value.func.id, args, {f"#{i}": name for i, name in enumerate(names)})
+
+
+def _program(node: Node) -> Program:
+    if not isinstance(node, Map):
+        raise SpecError("a program is a mapping with program and steps", getattr(node, "where", None))
+    for key in node:
+        if key not in _KEYS:
+            raise SpecError(f"unknown key {str(key)!r} in a program; the keys are {listed(_KEYS)}{near(key, _KEYS)}", key.where)
+    for key in ("program", "steps"):
+        if key not in node:
+            raise SpecError(f"a program must have {key!r}; it has {listed([str(k) for k in node])}", node.where)
+    seed = _text(node, "seed")
+    if seed and not seed.isdigit():
+        raise SpecError(f"seed is {seed!r}; it must be a number", node[node.key("seed")].where)
+    options = node[node.key("options")] if "options" in node else None
+    if options is not None and not isinstance(options, Map):
+        raise SpecError("options is a mapping of adapter options", options.where)
+    return Program(
+        name=_text(node, "program"),
+        steps=_steps(node),
+        fixture=_text(node, "fixture"),
+        kind=_text(node, "kind") or "directed",
+        target=_text(node, "target"),
+        says=_text(node, "says"),
+        api=_list(node, "api"),
+        transport=_list(node, "transport"),
+        seed=int(seed) if seed else None,
+        options=tuple((str(k), str(v)) for k, v in options.items()) if options else (),
+    )
+
+
+def _steps(node: Map) -> tuple[Step, ...]:
+    block = node[node.key("steps")]
+    if not isinstance(block, Text):
+        raise SpecError("steps is a block of lines ('steps: |'), one step a line", block.where)
+    made = []
+    start = 0
+    for line in block.split("\n"):
+        if line.strip() and not line.strip().startswith("#"):
+            made.append(step(block.part(start, start + len(line))))
+        start += len(line) + 1
+    return tuple(made)
+
+
+def _text(node: Map, key: str) -> str:
+    if key not in node:
+        return ""
+    value = node[node.key(key)]
+    if not isinstance(value, Text):
+        raise SpecError(f"{key} is text", value.where)
+    return str(value)
+
+
+def _list(node: Map, key: str) -> tuple[str, ...]:
+    if key not in node:
+        return ()
+    return tuple(str(v) for v in _seq(node[node.key(key)]))
+
+
+def _seq(node: Node) -> Seq:
+    if not isinstance(node, Seq):
+        raise SpecError("this must be a list", node.where)
+    return node
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") + '"'
