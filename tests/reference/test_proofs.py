@@ -16,6 +16,7 @@ THEOREMS = [
     "inductive mr/in-flight-is-owned",
     "inductive mr/valid-is-granted",
     "inductive qp/failed-is-error",
+    "inductive qp/failure-stops",
     "inductive qp/no-stale-access",
 ]
 
@@ -53,11 +54,25 @@ def test_a_remote_invalidation_must_invalidate() -> None:
 def test_a_failed_registration_must_stop_the_queue() -> None:
     broken = "finish(w, MEM_MGT_ERR)"
     model = mutants.mutant("sq", "fail_local(q, w, MEM_MGT_ERR)", broken, behind="id: reg/valid")
-    found = refuted(model, "qp/failed-is-error", "qp/no-stale-access")
-    fall = found["inductive qp/failed-is-error"]
+    found = refuted(model, "qp/failure-stops", "qp/no-stale-access")
+    fall = found["inductive qp/failure-stops"]
     assert fall.rules == ("reg/valid",)
     assert any("state=RTS" in line and "failed_at=0 -> " in line for line in fall.lines)
     assert "inductive qp/no-stale-access" in found
+
+
+def test_a_stopped_queue_must_start_nothing() -> None:
+    model = mutants.mutant("sq", "q.broken == 0 and not waits(q, w)", "not waits(q, w)")
+    fall = refuted(model, "qp/no-stale-access")["inductive qp/no-stale-access"]
+    assert fall.rules[0] in {"sq/send", "reg/done", "inv/done", "inv/again"}
+    model = mutants.mutant("sq", " or q.broken == 0 or w.seq < q.broken", " or true")
+    assert refuted(model, "qp/no-stale-access")["inductive qp/no-stale-access"].rules == ("sq/sent",)
+
+
+def test_a_queue_must_not_leave_error_by_itself() -> None:
+    model = mutants.mutant("sq", 'do: "q.state = ERR"', 'do: "q.broken = 0"', behind="id: sq/to-error\n")
+    fall = refuted(model, "qp/failed-is-error")["inductive qp/failed-is-error"]
+    assert fall.rules == ("sq/to-error",)
 
 
 def test_a_key_must_be_compared() -> None:

@@ -183,9 +183,7 @@ def symbolic_agreements(
         made[number] = (kind, counts[kind])
     assert symbolic.counts == counts
     for number, (alive, fields) in after.items():
-        kind, index = (
-            made[number] if number in made else (worlds.OBJECTS[number], worlds.local("", number, {}))
-        )
+        kind, index = made[number] if number in made else (worlds.OBJECTS[number], worlds.local(number, {}))
         for name, value in {"": alive, **fields}.items():
             found = trees.FIELDS[kind][name] if name else Type("bool")
             old = before.get(number)

@@ -155,7 +155,13 @@ calls:
   find:
     params: {key: nat}
     outputs: {n: nat}
-    rules: [{id: box/find, sources: [s], says: S., returns: ["0"], outputs: "n == lookup(box.key, key).n", do: "DO"}]
+    rules:
+      - id: box/find
+        sources: [s]
+        says: S.
+        returns: ["0"]
+        outputs: "n == lookup(box.key, key).n"
+        do: "DO"
 steps:
   box/drop:
     for: b in box
@@ -209,9 +215,14 @@ def test_a_queue_that_a_family_takes_is_busy_however_it_was_filled() -> None:
 
 def test_types() -> None:
     ref = Type("ref", "mr")
-    assert [str(t) for t in (NAT, ref, Type("flags", "access"), Type("queue", "", ref), Type("enum", "state"))] == [
-        "nat", "ref mr", "flags access", "queue ref mr", "state",
-    ]  # fmt: skip
+    named = {
+        "nat": NAT,
+        "ref mr": ref,
+        "flags access": Type("flags", "access"),
+        "queue ref mr": Type("queue", "", ref),
+        "state": Type("enum", "state"),
+    }
+    assert {str(t): t for t in named.values()} == named
     assert accepts(ref, NULL)
     assert accepts(ref, ref)
     assert not accepts(ref, Type("ref", "qp"))

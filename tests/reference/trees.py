@@ -29,7 +29,10 @@ NAMES: Scope = {
 OPAQUE_NAMES: Scope = {**NAMES, "vs": SPANS, "vy": BYTES}
 
 FIELDS = {
-    "a": {"n": NAT, "b": BOOL, "e": COLOR, "f": COLORS, "r": A, "s": B, "p": POINT, "q": NATS, "qp": POINTS, "qb": BS},
+    "a": {
+        "n": NAT, "b": BOOL, "e": COLOR, "f": COLORS, "r": A, "s": B,
+        "p": POINT, "q": NATS, "qp": POINTS, "qb": BS,
+    },
     "b": {"key": NAT, "n": NAT, "e": COLOR, "r": A, "q": NATS},
     "mem": {"addr": NAT, "length": NAT, "data": Type("memory")},
 }  # fmt: skip
@@ -82,7 +85,7 @@ class Grower:
                 return found
         return makers[kind.tag](kind, depth, scope)
 
-    def leaf(self, kind: Type, scope: Scope) -> n.Expr:
+    def leaf(self, kind: Type, scope: Scope) -> n.Expr:  # noqa: PLR0911 - one case for each type
         named = [name for name, t in scope.items() if t == kind]
         if named and self.rng.random() < 0.6:
             return n.Var(kind, self.rng.choice(named))
@@ -105,11 +108,11 @@ class Grower:
                     kind, tuple(self.leaf(kind.elem, scope) for _ in range(self.rng.randrange(3)))
                 )
             case "spans":
-                return n.Builtin(SPANS, "span", (self._address(scope), n.Const(NAT, self.rng.randrange(6))))
+                return n.Builtin(SPANS, "span", (self._address(), n.Const(NAT, self.rng.randrange(6))))
             case _:
                 return n.Builtin(BYTES, "load", (self.leaf(SPANS, scope),))
 
-    def _address(self, scope: Scope) -> n.Expr:
+    def _address(self) -> n.Expr:
         start = self.rng.choice([0, 4090, 4096, 4100, 8190, 12288, 12290])
         return n.Arith(NAT, "+", n.Const(NAT, start), n.Const(NAT, self.rng.randrange(8)))
 
@@ -135,7 +138,7 @@ class Grower:
         name = next(f for f, t in VOC.records["point"].items() if t == kind)
         return n.Part(kind, self.expr(POINT, depth - 1, scope), name)
 
-    def _nat(self, kind: Type, depth: int, scope: Scope) -> n.Expr:
+    def _nat(self, _: Type, depth: int, scope: Scope) -> n.Expr:  # noqa: PLR0911 - one case for each form
         def sub(t: Type = NAT) -> n.Expr:
             return self.expr(t, depth - 1, scope)
 
@@ -162,7 +165,7 @@ class Grower:
             case _:
                 return n.Builtin(NAT, "shl", (self.rng.choice([self.small(scope), sub(), n.Const(NAT, 70)]),))
 
-    def _bool(self, kind: Type, depth: int, scope: Scope) -> n.Expr:
+    def _bool(self, _: Type, depth: int, scope: Scope) -> n.Expr:  # noqa: PLR0911 - one case for each form
         def sub(t: Type = BOOL) -> n.Expr:
             return self.expr(t, depth - 1, scope)
 
@@ -271,7 +274,7 @@ class Grower:
     def _spans(self, kind: Type, depth: int, scope: Scope) -> n.Expr:
         match self.rng.choice(["span", "walk", "slice", "flat", "leaf"]):
             case "span":
-                return n.Builtin(SPANS, "span", (self._address(scope), self.small(scope, 9)))
+                return n.Builtin(SPANS, "span", (self._address(), self.small(scope, 9)))
             case "walk":
                 pages = tuple(
                     n.Const(NAT, self.rng.choice([4096, 8192, 12288])) for _ in range(self.rng.randrange(4))
@@ -286,7 +289,7 @@ class Grower:
             case _:
                 return self.leaf(kind, scope)
 
-    def _bytes(self, kind: Type, depth: int, scope: Scope) -> n.Expr:
+    def _bytes(self, _: Type, depth: int, scope: Scope) -> n.Expr:
         return n.Builtin(BYTES, "load", (self.expr(SPANS, depth - 1, scope),))
 
     # -- statements ------------------------------------------------------------------------------
@@ -295,7 +298,7 @@ class Grower:
         """Statements; local names are added to the scope."""
         return tuple(self.statement(scope, top) for _ in range(count))
 
-    def statement(self, scope: Scope, top: bool) -> n.Stmt:
+    def statement(self, scope: Scope, top: bool) -> n.Stmt:  # noqa: PLR0911 - one case for each form
         """One statement.  Objects are made on the top level only, where their numbers are known."""
         kinds = ["assign"] * 4 + ["push", "push", "pop", "pop", "clear", "let", "delete"]
         kinds += ["new", "branch", "branch"] if top else []

@@ -1,4 +1,4 @@
-"""One random state, three times: as the compiled reading's store, the naive state, and values for z3's unknowns.
+"""One random state, three times: the compiled reading's store, the naive state, values for z3's unknowns.
 
 There are two objects of kind a (numbers 1 and 2), two of kind b (3 and 4) and one of kind mem (5); the solver
 counts each kind from 1.  Some are deleted.
@@ -27,7 +27,7 @@ BASE = Base(LAYOUT, SIZES, CELLS, exact=True)
 ENV = {name: BASE.unknowns.make(name, kind) for name, kind in trees.NAMES.items()}
 
 
-def local(kind: str, number: int, made: dict[int, tuple[str, int]]) -> int:
+def local(number: int, made: dict[int, tuple[str, int]]) -> int:
     """The solver's number of an object."""
     if number in made:
         return made[number][1]
@@ -38,7 +38,7 @@ def translate(value: Any, kind: Type, made: dict[int, tuple[str, int]]) -> Any:
     """A value with the solver's numbers in it."""
     match kind.tag:
         case "ref":
-            return local(kind.name, value, made)
+            return local(value, made)
         case "record":
             parts = trees.VOC.records[kind.name].values()
             return tuple(translate(v, t, made) for v, t in zip(value, parts, strict=True))
@@ -49,7 +49,7 @@ def translate(value: Any, kind: Type, made: dict[int, tuple[str, int]]) -> Any:
             return value
 
 
-def random_value(rng: random.Random, kind: Type) -> Any:
+def random_value(rng: random.Random, kind: Type) -> Any:  # noqa: PLR0911 - one case for each type
     """A value of a type; at most as many cells as the solver's queues have."""
     match kind.tag:
         case "nat":
@@ -124,7 +124,7 @@ class World:
         return made
 
 
-def bind(unknown: Any, value: Any, kind: Type) -> list[tuple[Any, Any]]:
+def bind(unknown: Any, value: Any, kind: Type) -> list[tuple[Any, Any]]:  # noqa: PLR0911 - one case for each type
     """The solver's unknowns in a value, each with what it must be."""
     match kind.tag:
         case "nat":
