@@ -39,7 +39,7 @@ class Scope:
 
     @classmethod
     def parse(cls, text: str, kinds: Iterable[str]) -> Scope:
-        """Read ``qp=2,wr=3,others=2,cells=3``; what is not named stays as it is.  ValueError says what is wrong."""
+        """Read ``qp=2,wr=3,others=2,cells=3``; what is not named stays as it is.  ValueError if wrong."""
         known = [*kinds, "others", "cells"]
         numbers: dict[str, int] = {}
         for part in filter(None, (p.strip() for p in text.split(","))):
