@@ -123,7 +123,7 @@ class Judge:
         made.belief = session.belief.largest
         for rule, count in session.belief.certain().items():
             made.fired[rule] = made.fired.get(rule, 0) + count
-        made.possible = {r: 1 for r in session.belief.possible if r not in made.fired}
+        made.possible = {r: 1 for r in sorted(session.belief.possible()) if r not in made.fired}
         made.deviations = dict(session.belief.deviations)
         if made.verdict == Verdict.PASS and made.deviations:
             made.verdict = Verdict.DEVIATION

@@ -98,8 +98,7 @@ class Compiler:
 
         ``fresh`` maps a name that ``new`` binds to the argument that holds the number to use.
         """
-        lines = self._block(body, fresh or {})
-        return self._make(names, lines or ["pass"])
+        return self._make(names, self._complete(body, fresh or {}) or ["pass"])
 
     def objects(self, parts: tuple[n.Expr | tuple[n.Over, ...], ...], names: Iterable[str]) -> Function:
         """A function that returns the numbers of the objects that an ``undefined`` names."""
@@ -123,7 +122,12 @@ class Compiler:
 
     def step(self, family: FamilyTree, body: tuple[n.Stmt, ...]) -> Function:
         """A function ``f(S, number)`` that performs one case."""
-        return self._make([family.var], [*self._prelude(family), *self._block(body, {})])
+        return self._make([family.var], [*self._prelude(family), *self._complete(body, {})])
+
+    def _complete(self, body: tuple[n.Stmt, ...], fresh: dict[str, str]) -> list[str]:
+        """The lines of a whole effect: at its end what no queue holds any more is forgotten."""
+        lines = self._block(body, fresh)
+        return [*lines, "S.collect()"] if any("S.queue(" in line for line in lines) else lines
 
     def _prelude(self, family: FamilyTree) -> list[str]:
         slot = self.layout.slot[family.kind][family.field]

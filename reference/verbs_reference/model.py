@@ -107,6 +107,7 @@ class Model:
         self.layout = Layout(self.voc, trees.looked_up(), triggers)
         self._reject_changed_keys(trees)
         self._set_initial_values()
+        self.layout.transient = self._transient(trees)
         self.compiler = Compiler(self.layout)
         self.families: list[Family] = [self._family(f) for f in trees.families]
         self.calls: dict[str, CallCode] = {c.name: self._call(c) for c in trees.calls}
@@ -138,6 +139,24 @@ class Model:
                 if info.init is not None:
                     tree = self.parser.expression(info.init, {}, info.type)
                     self.layout.defaults[kind][i] = literal(tree, info.init.where)
+
+    def _transient(self, trees: _Trees) -> dict[str, tuple[int, ...]]:
+        """The kinds that only taken queues refer to, with the slots that are assigned after an object was made."""
+        made = {kind.name for c in trees.calls for kind in c.outputs.values() if kind.tag == "ref"}
+        referred = {
+            inner.name
+            for kind, fields in self.voc.objects.items()
+            for name, info in fields.items()
+            for inner in [info.type.elem if info.type.tag == "queue" and info.type.elem else info.type]
+            if inner.tag == "ref" and (kind, name) not in self.layout.triggers
+        }
+        referred |= {t.name for fields in self.voc.records.values() for t in fields.values() if t.tag == "ref"}
+        assigned = trees.assigned()
+        return {
+            kind: tuple(self.layout.slot[kind][f] for k, f in sorted(assigned) if k == kind)
+            for kind in self.voc.objects
+            if kind not in made | referred
+        }
 
     def _call(self, tree: _CallTree) -> CallCode:
         names = [*tree.params, *tree.outputs]
@@ -271,6 +290,13 @@ class _Trees:
             for _, when, body in family.rules:
                 yield when
                 yield from (e for s in body for e in n.in_statement(s))
+
+    def assigned(self) -> set[tuple[str, str]]:
+        """The fields that some statement assigns."""
+        bodies = [r[3] for c in self.calls for r in c.rules] + [r[2] for f in self.families for r in f.rules]
+        return {
+            (s.obj.type.name, s.field) for body in bodies for s in n.flat(body) if isinstance(s, n.Assign)
+        }
 
     def bodies(self) -> Iterator[tuple[CallRule | StepRule, tuple[n.Stmt, ...]]]:
         """The statements of every rule."""

@@ -57,6 +57,8 @@ class Layout:
             for name, info in fields.items()
             if info.bounds
         }
+        self.transient: dict[str, tuple[int, ...]] = {}
+        """Kinds whose objects live only in queues that steps take, with the slots of what changes in them."""
         self.null_fields = {
             kind: [voc.default(info.type) for info in fields.values()] for kind, fields in voc.objects.items()
         }
@@ -67,7 +69,7 @@ class Layout:
 class Store:
     """One model state and its journal."""
 
-    __slots__ = ("active", "journal", "layout", "live", "objects", "once", "options", "pages", "table", "counter", "shape")
+    __slots__ = ("active", "journal", "layout", "live", "objects", "once", "options", "pages", "table", "counter", "left", "shape")
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -82,6 +84,7 @@ class Store:
         self.once: dict[str, str] = {}
         self.counter = [1]
         self.shape = [0]
+        self.left: list[Any] = []
         self.journal: list[Entry] = []
 
     # -- changes ---------------------------------------------------------------------------------
@@ -113,17 +116,42 @@ class Store:
                 self.put(self.active[trigger], number, True)
 
     def queue(self, number: int, slot: int, value: tuple[Any, ...], trigger: tuple[str, str] | None) -> None:
-        """Replace a queue's content."""
+        """Replace a queue's content by a rest of it."""
         if number > 0:
             obj = self.objects[number]
-            self.journal.append((obj, slot, obj[slot]))
+            old = obj[slot]
+            self.journal.append((obj, slot, old))
             obj[slot] = value
             if trigger is not None and obj[ALIVE]:
+                if self.layout.transient:
+                    self.left.extend(old[: len(old) - len(value)])
                 busy = self.active[trigger]
                 if value and number not in busy:
                     self.put(busy, number, True)
                 elif not value and number in busy:
                     self.put(busy, number, MISSING)
+
+    def collect(self) -> None:
+        """Forget what no queue holds any more: states that differ in it alone are one state.
+
+        Only for kinds whose objects nothing but queues refers to; called when an effect is complete.
+        """
+        left, self.left = self.left, []
+        for number in left:
+            kind = next((k for k in self.layout.transient if type(number) is int and number in self.live[k]), None)
+            if kind is None or self._held(number):
+                continue
+            obj, defaults = self.objects[number], self.layout.defaults[kind]
+            for slot in self.layout.transient[kind]:
+                if obj[slot] != defaults[slot - FIRST_FIELD]:
+                    self.put(obj, slot, defaults[slot - FIRST_FIELD])
+
+    def _held(self, element: int) -> bool:
+        return any(
+            element in self.objects[number][self.layout.slot[kind][name]]
+            for (kind, name), busy in self.active.items()
+            for number in busy
+        )
 
     def fresh(self) -> int:
         """A number for a new object."""
