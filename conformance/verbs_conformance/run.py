@@ -52,6 +52,7 @@ class Settings:
     command: str = ""
     adapter: str = ""
     options: dict[str, str] = field(default_factory=dict)
+    rounds: int = ROUNDS
     only: tuple[str, ...] = ()
     """Names of programs to run; empty for all."""
 
@@ -137,7 +138,7 @@ class Run:
 
     def _all(self, writer: Writer) -> None:
         s = self.settings
-        for round_ in range(ROUNDS):
+        for round_ in range(s.rounds):
             for program in self.programs():
                 seed = program.seed if program.seed is not None else s.seed + round_
                 self._done(writer, self.judge.run(program, seed))
