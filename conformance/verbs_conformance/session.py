@@ -198,6 +198,7 @@ class Session:
         if duty is not None or not judged:
             if duty is not None:
                 self.belief.taint(duty.objects)
+            self.belief.observe(Action(step.call, args, answer.result, outputs))
             self._bind(step, code, bound)
             return Outcome(seen + " (not judged)", duty)
         problem = self.belief.observe(Action(step.call, args, answer.result, outputs))

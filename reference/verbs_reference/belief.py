@@ -90,6 +90,7 @@ class Belief:
         self.largest = 1
         self.cap = cap
         self.tainted: set[int] = set()
+        self._lively = {kind for kind, _ in analysis.stepped}
         self.deviations: dict[str, int] = {}
         self.time = 0
         self._numbers = 1_000_000
@@ -145,11 +146,13 @@ class Belief:
         """Take one call and its result into account; the consumer's duty is asked for with :meth:`duty` before."""
         self.time += 1
         code = self.model.calls[action.call]
+        if self.tainted and self._is_unjudged(code, action):
+            return None
         if len(self.branches) == 1 and self._directly(code, action):
             return None
         try:
             made = [f for b in self.branches for f in self._in(b, lambda b=b: self.search.match(code, action, b))]
-        except Capped as e:
+        except (Capped, RecursionError) as e:
             return Inconclusive(str(e))
         if not made:
             return self._refuse(code, action)
@@ -161,7 +164,7 @@ class Belief:
         self.time += 1
         try:
             made = [f for b in self.branches for f in self._in(b, lambda b=b: self.search.settle(b))]
-        except Capped as e:
+        except (Capped, RecursionError) as e:
             return Inconclusive(str(e))
         if not made:
             raise AssertionError("a settled state is always reached: steps only take from queues")
@@ -238,15 +241,25 @@ class Belief:
         return tuple(case.undefined(self.store, *action.args))
 
     def taint(self, numbers: Iterable[int]) -> frozenset[int]:
-        """Mark objects, and what is connected with them by references, as not judged."""
+        """Mark objects as not judged from now on, and what is connected with them, all memory included.
+
+        References connect, both ways, but not beyond an object that no internal step ever changes: two regions do
+        not depend on each other because they are of one protection domain.
+        """
         links = self._in(self.branches[0], self._links)
         todo = [x for x in numbers if x > 0]
         while todo:
             number = todo.pop()
             if number not in self.tainted:
                 self.tainted.add(number)
-                todo.extend(links.get(number, ()))
+                if self._kind(number) in self._lively:
+                    todo.extend(links.get(number, ()))
+        for kind in self.model.layout.memory:
+            self.tainted.update(self.store.live[kind])
         return frozenset(self.tainted)
+
+    def _kind(self, number: int) -> str:
+        return next((kind for kind, live in self.store.live.items() if number in live), "")
 
     def _links(self) -> dict[int, set[int]]:
         links: dict[int, set[int]] = {}
@@ -261,17 +274,24 @@ class Belief:
                 for slot, single in fields:
                     value = self.store.objects[number][slot]
                     for other in (value,) if single else value:
-                        if other > 0 and self._spreads(other):
+                        if other > 0:
                             links.setdefault(number, set()).add(other)
                             links.setdefault(other, set()).add(number)
         return links
 
-    def _spreads(self, number: int) -> bool:
-        """Whether being connected through this object matters: one that refers to nothing is a root."""
-        return any(
-            number in live and any(i.type.tag in {"ref", "queue"} for i in self.model.voc.objects[kind].values())
-            for kind, live in self.store.live.items()
-        )
+    def _is_unjudged(self, code: CallCode, action: Action) -> bool:
+        """Whether the call is about objects that are not judged any more; what it makes is not judged either."""
+        kinds = zip(code.params.values(), action.args, strict=True)
+        if not any(kind.tag == "ref" and value in self.tainted for kind, value in kinds):
+            return False
+        outputs = dict(zip(code.outputs, action.outputs, strict=False))
+        for name in code.creates:
+            number = outputs.get(name, 0)
+            if number > 0:
+                defaults = self.model.layout.defaults[code.outputs[name].name]
+                self.store.objects[number] = [number, False, *defaults]
+                self.tainted.add(number)
+        return True
 
     def _note_deviations(self, made: Sequence[Found]) -> None:
         """A result outside of what a rule prefers, in every explanation."""

@@ -265,6 +265,9 @@ class Compiler:
                 return f"S.store({self.text(stmt.places)}, {self.text(stmt.data)})"
             case n.Havoc():
                 return f"S.havoc({self.text(stmt.places)})"
+            case n.Assign() if self._trigger(stmt) != "None":
+                value = self.text(stmt.value)
+                return f"S.queue({self.text(stmt.obj)}, {self._slot(stmt)}, {value}, {self._trigger(stmt)})"
             case n.Assign():
                 return f"S.set({self.text(stmt.obj)}, {self._slot(stmt)}, {self.text(stmt.value)})"
             case n.Push():
@@ -280,6 +283,6 @@ class Compiler:
     def _slot(self, stmt: n.Assign | n.Push | n.Pop | n.Clear) -> int:
         return self.layout.slot[stmt.obj.type.name][stmt.field]
 
-    def _trigger(self, stmt: n.Push | n.Pop | n.Clear) -> str:
+    def _trigger(self, stmt: n.Assign | n.Push | n.Pop | n.Clear) -> str:
         key = (stmt.obj.type.name, stmt.field)
         return repr(key) if key in self.layout.triggers else "None"

@@ -215,8 +215,8 @@ class Footprint:
     cases: list[CaseFacts] = field(default_factory=list)
 
     def seal(self, agreed: set[int]) -> None:
-        """Compute what writes of others meet; of the agreed cells all writers write the same, in any order."""
-        self.touched = self.reads.union(a for a in self.writes if a != ANY and a >> 2 not in agreed)
+        """Compute what writes of others meet; of the agreed atoms all writers write the same, in any order."""
+        self.touched = self.reads | (self.writes - agreed)
 
 
 def cells(found: Iterable[int]) -> frozenset[int]:

@@ -107,12 +107,6 @@ class Induction:
         """For each invariant and rule, the invariants that the proof used."""
         self.frames: dict[tuple[str, bool], tuple[Situation, State, Any]] = {}
 
-    def standing(self) -> list[Invariant]:
-        """All invariants that stand."""
-        for invariant in self.theory.invariants:
-            self.settle(invariant)
-        return [i for i in self.theory.invariants if i.id not in self.fallen]
-
     def closure(self, name: str) -> set[str]:
         """An invariant with all that its proof rests on."""
         found: set[str] = set()

@@ -20,7 +20,7 @@ from verbs_reference.store import Layout, Store
 from verbs_reference.types import BOOL, Type
 from verbs_reference.vocabulary import Vocabulary
 from verbs_spec.document import Call, CallRule, Spec, StepFamily, StepRule
-from verbs_spec.errors import SpecError
+from verbs_spec.errors import SpecError, Where
 
 Function = Callable[..., Any]
 
@@ -105,6 +105,7 @@ class Model:
         trees = _Trees(self.parser, self.voc, spec)
         triggers = {(f.kind, f.field) for f in trees.families}
         self.layout = Layout(self.voc, trees.looked_up(), triggers)
+        self._reject_changed_keys(trees)
         self._set_initial_values()
         self.layout.transient = self._transient(trees)
         self.compiler = Compiler(self.layout)
@@ -120,12 +121,24 @@ class Model:
             for param in define.params:
                 self.voc.resolve(param.type)
 
+    def _reject_changed_keys(self, trees: _Trees) -> None:
+        """A field through which objects are looked up must stay as it was made."""
+        for rule, body in trees.bodies():
+            for stmt in n.flattened(body):
+                if isinstance(stmt, n.Assign) and (stmt.obj.type.name, stmt.field) in self.layout.looked_up:
+                    assert rule.do is not None
+                    raise SpecError(
+                        f"{rule.id} changes {stmt.obj.type.name}.{stmt.field}, by which objects are looked up; "
+                        "such a field is given when the object is made and never again",
+                        rule.do.where,
+                    )
+
     def _set_initial_values(self) -> None:
         for kind, fields in self.voc.objects.items():
             for i, info in enumerate(fields.values()):
                 if info.init is not None:
                     tree = self.parser.expression(info.init, {}, info.type)
-                    self.layout.defaults[kind][i] = literal(tree)
+                    self.layout.defaults[kind][i] = literal(tree, info.init.where)
 
     def _transient(self, trees: _Trees) -> dict[str, tuple[int, ...]]:
         """The kinds that only taken queues refer to, with the slots that are assigned after an object was made."""
@@ -285,6 +298,13 @@ class _Trees:
             (s.obj.type.name, s.field) for body in bodies for s in n.flat(body) if isinstance(s, n.Assign)
         }
 
+    def bodies(self) -> Iterator[tuple[CallRule | StepRule, tuple[n.Stmt, ...]]]:
+        """The statements of every rule."""
+        for call in self.calls:
+            yield from ((rule, body) for rule, _, _, body, _ in call.rules)
+        for family in self.families:
+            yield from ((rule, body) for rule, _, body in family.rules)
+
     def looked_up(self) -> set[tuple[str, str]]:
         """The fields through which objects are found."""
         return {
@@ -292,11 +312,11 @@ class _Trees:
         }
 
 
-def literal(expr: n.Expr) -> object:
+def literal(expr: n.Expr, where: Where) -> object:
     """The value of a tree made of literals only."""
     if isinstance(expr, n.Const):
         return expr.value
     if isinstance(expr, n.Flags):
-        return frozenset(literal(i) for i in expr.items)
-    raise SpecError("an initial value is a literal: a number, true, false, an enumerator or {enumerators}")
+        return frozenset(literal(i, where) for i in expr.items)
+    raise SpecError("an initial value is a literal: a number, true, false, an enumerator or {enumerators}", where)
 

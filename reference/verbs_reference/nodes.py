@@ -319,6 +319,16 @@ def in_statement(stmt: Stmt) -> list[Expr]:
     return found
 
 
+def flattened(body: tuple[Stmt, ...]) -> list[Stmt]:
+    """The statements and what is nested in them."""
+    found: list[Stmt] = []
+    for stmt in body:
+        found.append(stmt)
+        if isinstance(stmt, Branch):
+            found += flattened((*stmt.then, *stmt.other))
+    return found
+
+
 def show(expr: Expr) -> str:
     """The expression as a person would write it."""
     match expr:

@@ -10,7 +10,7 @@ the search needs to leave independent moves alone.  ``statics`` holds what does 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -19,7 +19,7 @@ from verbs_reference import footprint as fp
 from verbs_reference.calls import Calls
 from verbs_reference.footprint import ANY, CELLS, SOME, Footprint
 from verbs_reference.model import Model
-from verbs_reference.statics import CaseFacts, FamilyFacts, Statics, Test
+from verbs_reference.statics import CaseFacts, FamilyFacts, Memory, Statics, Test
 from verbs_reference.store import NeedChoice, Store
 
 Process = tuple[int, int]
@@ -48,9 +48,10 @@ class _Row:
     move: Move
     case: CaseFacts
     tests: list[tuple[Test, frozenset[int]]]
-    guard: set[int]
     reads: set[int]
     writes: set[int]
+    cells: frozenset[int]
+    depends: list[frozenset[int]]
     assigns: list[tuple[int, Callable[..., Any]]]
 
 
@@ -168,7 +169,9 @@ def _row(store: Store, move: Move, case: CaseFacts, facts: FamilyFacts) -> _Row:
         tests.append((test, fp.cells(found)))
         guard |= found
     assigns = [(cell, value) for function, value in case.assigns for cell in fp.cells(atoms(function))]
-    return _Row(move, case, tests, guard, atoms(case.reads), atoms(case.writes), assigns)
+    reads, writes = guard | atoms(case.reads), atoms(case.writes)
+    depends = [fp.cells(atoms(m.depends)) for m in case.memory]
+    return _Row(move, case, tests, reads, writes, fp.cells(writes), depends, assigns)
 
 
 class _Fixpoint:
@@ -198,12 +201,24 @@ class _Fixpoint:
                 self._write(row)
         for row in possible.values():
             self._add(prints[row.move], row)
-        agreed = {c for c, values in self.written.items() if values is not None and len(values) == 1}
+        agreed = {ANY}
+        for cell, values in self.written.items():
+            if values is not None and len(values) == 1:
+                agreed.update((4 * cell, 4 * cell + 1, 4 * cell + 2))
         for made in prints.values():
             made.seal(agreed)
         return Pending(prints, self.before)
 
     def _is_possible(self, row: _Row) -> bool:
+        """Whether the case can apply, with some element at the head of another queue that it looks at."""
+        if row.case.looks is not None:
+            path, slot = row.case.looks
+            number = path(self.store, row.move[0][1], row.move[1])
+            if number > 0 and number * CELLS + slot in self.written:
+                return any([self._passes(row, number * CELLS + slot) for _ in self._heads(number, slot)])
+        return self._passes(row)
+
+    def _passes(self, row: _Row, fixed: int = -1) -> bool:
         number, element = row.move[0][1], row.move[1]
         for test, cells in row.tests:
             try:
@@ -211,7 +226,7 @@ class _Fixpoint:
                     continue
             except NeedChoice:
                 continue
-            hit = [c for c in cells if c in self.written]
+            hit = [c for c in cells if c in self.written and c != fixed]
             if not hit or not self._can_hold(test, number, element, hit):
                 for cell in cells:
                     self.waiting.setdefault(cell, []).append(row)
@@ -250,7 +265,7 @@ class _Fixpoint:
         constant: dict[int, set[Any]] = {}
         for cell, value in row.assigns:
             constant.setdefault(cell, set()).add(value(self.store, row.move[0][1], row.move[1]))
-        for cell in fp.cells(row.writes):
+        for cell in row.cells:
             values = constant.get(cell)
             known = self.written.get(cell, _UNKNOWN)
             if known is None or (values is not None and known is not _UNKNOWN and values <= known):
@@ -263,21 +278,49 @@ class _Fixpoint:
 
     def _add(self, made: Footprint, row: _Row) -> None:
         made.cases.append(row.case)
-        made.reads |= row.guard
         made.reads |= row.reads
         made.writes |= row.writes
         if not row.case.memory:
             return
-        exact = not any(a >> 2 in self.written for a in row.reads | row.guard if a & 3 == 1)
-        for places, writes in row.case.memory:
+        for memory, depends in zip(row.case.memory, row.depends, strict=True):
             made.reads.add(SOME)
-            if writes:
+            if memory.writes:
                 made.writes.add(ANY)
-            if exact and places is not None:
-                found = fp.blocks(places(self.store, row.move[0][1], row.move[1]))
-                (made.writes if writes else made.reads).update(found)
+            into = made.writes if memory.writes else made.reads
+            places = self._places(row, memory, depends & self.written.keys())
+            if places is None:
+                into.add(SOME if memory.writes else ANY)
             else:
-                (made.writes if writes else made.reads).add(SOME if writes else ANY)
+                into |= places
+
+    def _places(self, row: _Row, memory: Memory, hit: Set[int]) -> set[int] | None:
+        """The blocks that an access to memory may touch; None if they cannot be told."""
+        number, element = row.move[0][1], row.move[1]
+        if memory.places is None:
+            return None
+        if not hit:
+            return fp.blocks(memory.places(self.store, number, element))
+        if row.case.looks is None:
+            return None
+        owner, slot = row.case.looks[0](self.store, number, element), row.case.looks[1]
+        if hit != {owner * CELLS + slot}:
+            return None
+        made: set[int] = set()
+        for _ in self._heads(owner, slot):
+            made |= fp.blocks(memory.places(self.store, number, element))
+        return made
+
+    def _heads(self, number: int, slot: int) -> Iterator[None]:
+        """Let a queue hold nothing, and each element that may be its head, one after the other."""
+        obj = self.store.objects[number]
+        old = obj[slot]
+        coming = self.analysis.designators.coming.get((number, slot), ())
+        try:
+            for queue in [(), *((e,) for e in dict.fromkeys((*old, *coming)))]:
+                obj[slot] = queue
+                yield
+        finally:
+            obj[slot] = old
 
 
 _UNKNOWN: Any = object()

@@ -29,6 +29,8 @@ from verbs_reference.model import CallCode, Family, Model
 from verbs_reference.symbolic import conj, disj, neg
 from verbs_reference.theory import Invariant, Scope, Situation, Theory, Transition, bars, fields_read
 
+__all__ = ["Result", "Scope", "Verdict", "names", "prove"]
+
 SECONDS = 20.0
 """The time for one question."""
 SMALL = Scope(others=1, cells=1)
@@ -103,6 +105,22 @@ class Prover:
             return Result(name, "proved", str(self.scope), spent, uses=tuple(uses))
         return Result(name, fall.verdict, str(self.scope), spent, fall.rules, fall.lines)
 
+    def _supported(self, build: Callable[[bool, list[Invariant]], Question]) -> Answer:
+        """Ask with all invariants that have not fallen.
+
+        What is possible with more invariants than stand is possible anyway; what is impossible is so for
+        good when those that it rests on are proved.
+        """
+        known = self.induction.known
+        while True:
+            fallen = self.induction.fallen
+            wanted = [i for i in self.theory.invariants if i.id not in fallen]
+            answer = self.asker.ask(lambda exact, wanted=wanted: build(exact, wanted))  # type: ignore[misc]
+            for name in sorted(answer.used):
+                self.induction.settle(known[name])
+            if not answer.used & set(self.induction.fallen):
+                return answer
+
     def partition(self, source: CallCode | Family) -> Result:
         """Whether cases neither leave a hole nor overlap."""
         start = time.perf_counter()
@@ -114,18 +132,14 @@ class Prover:
             wrong = disj(neg(disj(*whens.values())), *pairs)
             return Question(situation, [*barred, wrong], self.asker.assume(source, self.scope, exact, wanted))
 
-        def verdict(answer: Answer) -> Result:
-            spent = time.perf_counter() - start
-            found = _VERDICTS[answer.status]
-            rules, lines = self._wrong(source, answer) if found == "refuted" else ((), ())
-            uses = tuple(sorted(answer.used))
-            return Result(f"partition {source.name}", found, str(self.scope), spent, rules, lines, uses)
-
-        first = self.asker.ask(lambda exact: build(exact, ()))
-        if first.status == "unsat" or not self.theory.invariants:
-            return verdict(first)
-        standing = self.induction.standing()
-        return verdict(self.asker.ask(lambda exact: build(exact, standing)))
+        answer = self.asker.ask(lambda exact: build(exact, ()))
+        if answer.status != "unsat":
+            answer = self._supported(build)
+        found = _VERDICTS[answer.status]
+        rules, lines = self._wrong(source, answer) if found == "refuted" else ((), ())
+        spent = time.perf_counter() - start
+        uses = tuple(sorted(answer.used))
+        return Result(f"partition {source.name}", found, str(self.scope), spent, rules, lines, uses)
 
     def _whens(self, source: CallCode | Family, situation: Situation) -> tuple[list[Any], dict[str, Any]]:
         """That no cause keeps a call from succeeding, and when each case applies."""
@@ -152,17 +166,17 @@ class Prover:
     def possible(self, transition: Transition) -> Result:
         """Whether a rule can apply in a state in which the invariants hold."""
         start = time.perf_counter()
-        standing = self.induction.standing()
 
-        def build(exact: bool, scope: Scope) -> Question:
+        def build(exact: bool, wanted: Iterable[Invariant], scope: Scope) -> Question:
             situation = self.asker.situation(transition.source, scope, exact)
             guard = self.theory.guard(transition, situation)
-            return Question(situation, [guard], self.asker.assume(transition.source, scope, exact, standing))
+            return Question(situation, [guard], self.asker.assume(transition.source, scope, exact, wanted))
 
         name = f"possible {transition.id}"
-        if self.asker.ask(lambda exact: build(exact, SMALL)).status == "sat":
+        wanted = self.theory.invariants
+        if self.asker.ask(lambda exact: build(exact, wanted, SMALL)).status == "sat":
             return Result(name, "proved", str(SMALL), time.perf_counter() - start)
-        answer = self.asker.ask(lambda exact: build(exact, self.scope))
+        answer = self._supported(lambda exact, wanted: build(exact, wanted, self.scope))
         spent = time.perf_counter() - start
         if answer.status != "unsat":
             return Result(name, "proved" if answer.status == "sat" else "unknown", str(self.scope), spent)

@@ -187,7 +187,7 @@ class Search:
     ) -> Iterator[Found]:
         store = self.store
         for trial in self._outcomes(code, cases, action):
-            if path and walk is not None and not walk.is_minimal(path):
+            if path and walk is not None and not walk.debts and not walk.is_minimal(path):
                 return
             mark = len(store.journal)
             self._perform(trial, action)

@@ -35,6 +35,15 @@ class Pushed:
 
 
 @dataclass(slots=True)
+class Memory:
+    """An access to memory: its places, None if they cannot be told beforehand, and what they depend on."""
+
+    places: Function | None
+    depends: Function | None
+    writes: bool
+
+
+@dataclass(slots=True)
 class CaseFacts:
     """Of a case: the test of its unchanging part, its guard, and the places of its effect."""
 
@@ -44,8 +53,9 @@ class CaseFacts:
     reads: Function | None
     writes: Function | None
     assigns: list[tuple[Function, Function]]
-    memory: list[tuple[Function | None, bool]]
+    memory: list[Memory]
     pushes: list[Pushed]
+    looks: tuple[Function, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +170,28 @@ class Statics:
             list(self._assigns(body, names)),
             [self._memory(a, names) for a in effect if a.part == "M"],
             list(self._pushes(body, names)),
+            self._looks(family, parts),
         )
 
-    def _memory(self, access: Access, names: list[str]) -> tuple[Function | None, bool]:
-        known = not access.bound and n.free_names(places_of(access)) <= set(names)
-        return (self.model.compiler.expression(places_of(access), names) if known else None), access.writes
+    def _looks(self, family: Family, parts: list[n.Expr]) -> tuple[Function, int] | None:
+        """The other queue whose head a guard looks at, if it is one: its object and slot."""
+        heads = {e.args[0] for p in parts for e in n.walk(p) if isinstance(e, n.Builtin) and e.op == "head"}
+        if len(heads) != 1:
+            return None
+        queue = heads.pop()
+        if not isinstance(queue, n.Field) or not self.is_steady(queue.obj):
+            return None
+        path = self.model.compiler.expression(queue.obj, [family.var, family.head_var])
+        return path, self.model.layout.slot[queue.obj.type.name][queue.field]
+
+    def _memory(self, access: Access, names: list[str]) -> Memory:
+        tree = places_of(access)
+        known = not access.bound and n.free_names(tree) <= set(names)
+        return Memory(
+            self.model.compiler.expression(tree, names) if known else None,
+            self.designators.atoms(self.kept(fp.reads(tree)), names) if known else None,
+            access.writes,
+        )
 
     def _assigns(self, body: list[n.Stmt], names: list[str]) -> Iterator[tuple[Function, Function]]:
         """The fields that are assigned what is known before: their atoms and the value."""

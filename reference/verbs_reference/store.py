@@ -59,9 +59,11 @@ class Layout:
         }
         self.transient: dict[str, tuple[int, ...]] = {}
         """Kinds whose objects live only in queues that steps take, with the slots of what changes in them."""
-        self.defaults = {
+        self.null_fields = {
             kind: [voc.default(info.type) for info in fields.values()] for kind, fields in voc.objects.items()
         }
+        self.defaults = {kind: list(values) for kind, values in self.null_fields.items()}
+        """Initial values; ``Model`` puts in those that the specification gives."""
 
 
 class Store:
@@ -72,7 +74,7 @@ class Store:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.objects: dict[int, list[Any]] = {
-            number: [number, False, *layout.defaults[kind]] for kind, number in layout.null.items()
+            number: [number, False, *layout.null_fields[kind]] for kind, number in layout.null.items()
         }
         self.live: dict[str, dict[int, bool]] = {kind: {} for kind in layout.kinds}
         self.table: dict[tuple[str, str], dict[Any, int]] = {key: {} for key in layout.looked_up}
@@ -110,7 +112,7 @@ class Store:
             old = obj[slot]
             self.journal.append((obj, slot, old))
             obj[slot] = (*old, value)
-            if trigger is not None and not old:
+            if trigger is not None and not old and obj[ALIVE]:
                 self.put(self.active[trigger], number, True)
 
     def queue(self, number: int, slot: int, value: tuple[Any, ...], trigger: tuple[str, str] | None) -> None:
@@ -120,7 +122,7 @@ class Store:
             old = obj[slot]
             self.journal.append((obj, slot, old))
             obj[slot] = value
-            if trigger is not None:
+            if trigger is not None and obj[ALIVE]:
                 if self.layout.transient:
                     self.left.extend(old[: len(old) - len(value)])
                 busy = self.active[trigger]
@@ -169,6 +171,9 @@ class Store:
             if key[0] == kind:
                 self.put(self.table[key], obj[slots[key[1]]], number)
                 self.put(self.shape, 0, next(_SHAPES))
+        for trigger in self.layout.triggers:
+            if trigger[0] == kind and obj[slots[trigger[1]]]:
+                self.put(self.active[trigger], number, True)
         if kind in self.layout.memory:
             self._map(kind, obj, number)
         return number

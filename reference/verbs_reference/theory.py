@@ -37,6 +37,21 @@ class Scope:
     others: int = 2
     cells: int = 3
 
+    @classmethod
+    def parse(cls, text: str, kinds: Iterable[str]) -> Scope:
+        """Read ``qp=2,wr=3,others=2,cells=3``; what is not named stays as it is.  ValueError if wrong."""
+        known = [*kinds, "others", "cells"]
+        numbers: dict[str, int] = {}
+        for part in filter(None, (p.strip() for p in text.split(","))):
+            name, _, count = part.partition("=")
+            if name not in known or not count.isdecimal() or int(count) == 0:
+                raise ValueError(
+                    f"{part!r} is no part of a scope: one is NAME=COUNT, with NAME one of {', '.join(known)}"
+                )
+            numbers[name] = int(count)
+        others, cells = numbers.pop("others", cls().others), numbers.pop("cells", cls().cells)
+        return cls(numbers, others, cells)
+
     def size(self, kind: str) -> int:
         """The objects of one kind."""
         return self.objects.get(kind, self.others)

@@ -311,31 +311,40 @@ Program = list[Make | str]
 """Calls, and ``cq0`` or ``cq1`` where a poll stands."""
 
 
-def program(rng: random.Random, sends: int = 4, receives: int = 2, looks: int = 2, polls: int = 4) -> Program:
-    """A random order of posts on both queue pairs, polls, and what else there is."""
+def program(rng: random.Random, sends: int = 4, receives: int = 2, looks: int = 2, polls: float = 0.6) -> Program:
+    """A random order of posts on both queue pairs and what else there is, with polls between."""
     maker = Maker(rng)
     parts: Program = [maker.send(i) for i in (0, 1) for _ in range(sends)]
     parts += [maker.receive(rng.randrange(2)) for _ in range(receives)]
     parts += [maker.look() for _ in range(rng.randrange(looks + 1))]
-    parts += [f"cq{rng.randrange(2)}" for _ in range(polls)]
     rng.shuffle(parts)
-    return parts
+    made: Program = []
+    for part in parts:
+        made.append(part)
+        while rng.random() < polls:
+            made.append(f"cq{rng.randrange(2)}")
+    return made
 
 
 def honest(parts: Program, rng: random.Random, *, shared: bool, pace: int = 6) -> list[Action]:
     """The log of one run, to the end: everything settled and every completion polled."""
     device = Device(model(), rng)
     prepare(device, shared=shared)
+    slot = device.model.layout.slot["cq"]["q"]
     for part in parts:
-        device.run(pace)
         if isinstance(part, str):
-            device.call("poll_cq", cq=device.names[part])
+            cq = device.names[part]
+            device.run(pace)
+            while not device.store.objects[cq][slot] and rng.random() < 0.9 and device.step():
+                pass
+            device.call("poll_cq", cq=cq)
         else:
+            device.run(pace)
             call, args = part(device)
             device.call(call, **args)
     device.settle()
     for cq in dict.fromkeys((device.names["cq0"], device.names["cq1"])):
-        while device.store.objects[cq][device.model.layout.slot["cq"]["q"]]:
+        while device.store.objects[cq][slot]:
             device.call("poll_cq", cq=cq)
         device.call("poll_cq", cq=cq)
     return device.log
