@@ -52,9 +52,9 @@ class Settings:
     command: str = ""
     adapter: str = ""
     options: dict[str, str] = field(default_factory=dict)
-    rounds: int = ROUNDS
     only: tuple[str, ...] = ()
     """Names of programs to run; empty for all."""
+    rounds: int = ROUNDS
 
 
 @dataclass(slots=True)
