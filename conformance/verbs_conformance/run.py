@@ -70,6 +70,8 @@ class Tally:
     calls: int = 0
     unobserved: int = 0
     belief: int = 1
+    stateful_calls: int = 0
+    stateful_unobserved: int = 0
     ran: int = 0
     shown: list[tuple[Judgement, str]] = field(default_factory=list)
 
@@ -78,6 +80,9 @@ class Tally:
         self.ran += 1
         self.calls += done.calls
         self.unobserved += done.unobserved
+        if done.program.kind == "stateful":
+            self.stateful_calls += done.calls
+            self.stateful_unobserved += done.unobserved
         self.belief = max(self.belief, done.belief)
         self.verdicts.append(done.verdict)
         for rule, count in done.fired.items():
