@@ -242,7 +242,7 @@ class Suspects:
                 if not any(cell in cells for _, cells in firing.writes[cell]):
                     return
             elif cell in firing.control:
-                report.add(firing.rule, (depth + 1, i, 0))
+                report.add(firing.rule, (depth + 2, i + 1, 0))
             elif cell[0] in firing.about:
                 report.add(firing.rule, (depth + 3, i, 0))
 
