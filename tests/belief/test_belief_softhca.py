@@ -14,7 +14,7 @@ from verbs_reference.belief import Action
 from verbs_reference.model import Model
 
 STATES = 4_000
-LOGS = 8
+LOGS = 5
 
 
 class Recorded(Session):
@@ -90,7 +90,7 @@ def _receive(qp: int, wr_id: int) -> Step:
     return Step("post_recv", {"qp": f"qp{qp}", "wr_id": str(wr_id), "sg_list": sg_list})
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_what_softhca_does_is_accepted_by_both(seed: int) -> None:
     done = 0
     for attempt in range(10 * LOGS):
