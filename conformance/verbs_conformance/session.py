@@ -8,6 +8,7 @@ and outputs are the specification's; none is known here.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from verbs_adapters.contract import Answer, Backend, Hello, Trouble
@@ -63,6 +64,16 @@ class Engine:
         self.device = opened.outputs[opened.creates[0]] if opened else None
         self._compiled: dict[tuple[str, Type], tuple[Any, tuple[tuple[str, str], ...]]] = {}
 
+    @cached_property
+    def polling(self) -> tuple[str, str]:
+        """The call that takes entries from a queue, and its first output, which counts them."""
+        for name, code in self.model.calls.items():
+            first = next(iter(code.outputs.items()), None)
+            pops = any(isinstance(s, n.Pop) for c in code.successes for s in c.body)
+            if pops and first is not None and first[1].tag == "nat" and len(code.params) == 1:
+                return name, first[0]
+        raise BadProgram("the specification has no call that takes entries from a queue and counts them")
+
     def argument(self, text: str, want: Type, names: dict[str, tuple[str, int]]) -> tuple[Any, tuple[int, ...]]:
         """A compiled argument and the numbers to call it with; BadProgram if the text is no such value."""
         known = self._compiled.get((text, want))
@@ -86,7 +97,9 @@ class Engine:
 class Session:
     """Runs steps on one backend and keeps the belief."""
 
-    def __init__(self, engine: Engine, backend: Backend, hello: Hello, *, cap: int = 512) -> None:
+    def __init__(
+        self, engine: Engine, backend: Backend, hello: Hello, *, cap: int = 512, allow_undefined: bool = False
+    ) -> None:
         self.engine = engine
         self.model = engine.model
         self.backend = backend
@@ -96,6 +109,8 @@ class Session:
         self.handles: dict[int, int] = {}
         self.calls = 0
         self.unobserved = 0
+        self.allow_undefined = allow_undefined
+        self._last_count = 0
         self.log: list[tuple[Step, Outcome]] = []
 
     def run(self, step: Step) -> list[tuple[Step, Outcome]]:
@@ -118,7 +133,7 @@ class Session:
         return Outcome(answer.result, self.belief.settle())
 
     def _drain(self, step: Step) -> list[tuple[Step, Outcome]]:
-        poll, result = self._poll()
+        poll, result = self.engine.polling
         made = []
         for _ in range(MAX_POLLS):
             before = self.calls
@@ -127,18 +142,6 @@ class Session:
             if done[1].problem is not None or self._last_count == 0 or self.calls == before:
                 break
         return made
-
-    def _poll(self) -> tuple[str, str]:
-        """The call by which entries are taken and its output that counts them: the one with a queue's owner only."""
-        for name, code in self.model.calls.items():
-            if code.outputs and len(code.params) == 1 and "nat" in {t.tag for t in code.outputs.values()}:
-                first = next(iter(code.outputs))
-                kind = next(iter(code.params.values()))
-                if kind.tag == "ref" and any(
-                    c.guard_tree is not None and not c.is_cause for c in code.successes
-                ) and code.outputs[first].tag == "nat":
-                    return name, first
-        raise BadProgram("the specification has no call that polls a queue")
 
     # -- calls -----------------------------------------------------------------------------------
 
@@ -153,7 +156,7 @@ class Session:
             if text is None:
                 made.append(self.model.voc.default(want))
             elif want.tag == "bytes":
-                made.append(_pattern(text))
+                made.append(pattern(text))
             else:
                 function, numbers = self.engine.argument(text, want, self.names)
                 made.append(self.belief.evaluate(function, *numbers))
@@ -171,6 +174,10 @@ class Session:
         args = self.values(step)
         self.calls += 1
         self.unobserved += self.belief.unobserved()
+        judged = not self._depends_on_tainted(code, args)
+        duty = self.belief.duty(Action(step.call, args)) if judged else None
+        if duty is not None and not self.allow_undefined:
+            return Outcome("not called", duty)
         answer: Answer | Trouble
         if step.call == self.engine.opening:
             answer = self._open(code)
@@ -188,15 +195,31 @@ class Session:
         seen = _seen(answer)
         if watch:
             self._last_count = answer.out.get(watch, 0)
-        if self.belief.tainted and any(
-            t.tag == "ref" and a in self.belief.tainted for t, a in zip(code.params.values(), args, strict=True)
-        ):
+        if duty is not None or not judged:
+            if duty is not None:
+                self.belief.taint(duty.objects)
+            self.belief.observe(Action(step.call, args, answer.result, outputs))
             self._bind(step, code, bound)
-            return Outcome(seen + " (not judged)")
+            return Outcome(seen + " (not judged)", duty)
         problem = self.belief.observe(Action(step.call, args, answer.result, outputs))
-        if problem is None or isinstance(problem, ConsumerError):
+        if problem is None:
             self._bind(step, code, bound)
         return Outcome(seen, problem)
+
+    def live(self) -> dict[str, str]:
+        """The names of live objects with their kinds."""
+        return self.belief.evaluate(  # type: ignore[no-any-return]
+            lambda store: {n: kind for n, (kind, number) in self.names.items() if store.objects[number][1]}
+        )
+
+    def breaks_duty(self, step: Step) -> bool:
+        """Whether the consumer would break a duty with this step."""
+        return self.belief.duty(Action(step.call, self.values(step))) is not None
+
+    def _depends_on_tainted(self, code: CallCode, args: tuple[Any, ...]) -> bool:
+        return bool(self.belief.tainted) and any(
+            t.tag == "ref" and a in self.belief.tainted for t, a in zip(code.params.values(), args, strict=True)
+        )
 
     def _open(self, code: CallCode) -> Answer:
         out: dict[str, Any] = {}
@@ -279,7 +302,7 @@ class Session:
                 raise ValueError(f"{value!r} is not a {kind}")
 
 
-def _pattern(text: str) -> str:
+def pattern(text: str) -> str:
     """Bytes of a program: ``pattern`` with a number makes 4096 bytes that differ at every place."""
     if text.startswith("pattern"):
         seed = int(text[7:] or "0")

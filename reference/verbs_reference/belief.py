@@ -144,20 +144,17 @@ class Belief:
 
     # -- observations ----------------------------------------------------------------------------
 
-    def observe(self, action: Action) -> Refused | ConsumerError | Inconclusive | None:
-        """Take one call and its result into account."""
+    def observe(self, action: Action) -> Refused | Inconclusive | None:
+        """Take one call and its result into account; the consumer's duty is asked for with :meth:`duty` before."""
         self.time += 1
         code = self.model.calls[action.call]
         if self.tainted and self._is_unjudged(code, action):
             return None
-        error = self._duty(code, action)
-        if error is not None:
-            return error
         if len(self.branches) == 1 and self._directly(code, action):
             return None
         try:
             made = [f for b in self.branches for f in self._in(b, lambda b=b: self.search.match(code, action, b))]
-        except Capped as e:
+        except (Capped, RecursionError) as e:
             return Inconclusive(str(e))
         if not made:
             return self._refuse(code, action)
@@ -169,7 +166,7 @@ class Belief:
         self.time += 1
         try:
             made = [f for b in self.branches for f in self._in(b, lambda b=b: self.search.settle(b))]
-        except Capped as e:
+        except (Capped, RecursionError) as e:
             return Inconclusive(str(e))
         if not made:
             raise AssertionError("a settled state is always reached: steps only take from queues")
@@ -227,15 +224,15 @@ class Belief:
             self.branches[0].changes = []
         return None
 
-    def _duty(self, code: CallCode, action: Action) -> ConsumerError | None:
-        """Whether the consumer broke its duty in some branch."""
-        for case in code.causes:
+    def duty(self, action: Action) -> ConsumerError | None:
+        """Whether the consumer breaks its duty with this call, in some branch; nothing changes."""
+        for case in self.model.calls[action.call].causes:
             if case.undefined is None:
                 continue
             for branch in self.branches:
                 found = self._in(branch, lambda case=case: self._objects(case, action))
                 if found is not None:
-                    return ConsumerError(case.id, self.taint(found))
+                    return ConsumerError(case.id, frozenset(x for x in found if x > 0))
         return None
 
     def _objects(self, case: CallCase, action: Action) -> tuple[int, ...] | None:

@@ -98,8 +98,7 @@ class Compiler:
 
         ``fresh`` maps a name that ``new`` binds to the argument that holds the number to use.
         """
-        lines = self._block(body, fresh or {})
-        return self._make(names, lines or ["pass"])
+        return self._make(names, self._complete(body, fresh or {}) or ["pass"])
 
     def objects(self, parts: tuple[n.Expr | tuple[n.Over, ...], ...], names: Iterable[str]) -> Function:
         """A function that returns the numbers of the objects that an ``undefined`` names."""
@@ -123,7 +122,12 @@ class Compiler:
 
     def step(self, family: FamilyTree, body: tuple[n.Stmt, ...]) -> Function:
         """A function ``f(S, number)`` that performs one case."""
-        return self._make([family.var], [*self._prelude(family), *self._block(body, {})])
+        return self._make([family.var], [*self._prelude(family), *self._complete(body, {})])
+
+    def _complete(self, body: tuple[n.Stmt, ...], fresh: dict[str, str]) -> list[str]:
+        """The lines of a whole effect: at its end what no queue holds any more is forgotten."""
+        lines = self._block(body, fresh)
+        return [*lines, "S.collect()"] if any("S.queue(" in line for line in lines) else lines
 
     def _prelude(self, family: FamilyTree) -> list[str]:
         slot = self.layout.slot[family.kind][family.field]
@@ -261,6 +265,9 @@ class Compiler:
                 return f"S.store({self.text(stmt.places)}, {self.text(stmt.data)})"
             case n.Havoc():
                 return f"S.havoc({self.text(stmt.places)})"
+            case n.Assign() if self._trigger(stmt) != "None":
+                value = self.text(stmt.value)
+                return f"S.queue({self.text(stmt.obj)}, {self._slot(stmt)}, {value}, {self._trigger(stmt)})"
             case n.Assign():
                 return f"S.set({self.text(stmt.obj)}, {self._slot(stmt)}, {self.text(stmt.value)})"
             case n.Push():
@@ -276,6 +283,6 @@ class Compiler:
     def _slot(self, stmt: n.Assign | n.Push | n.Pop | n.Clear) -> int:
         return self.layout.slot[stmt.obj.type.name][stmt.field]
 
-    def _trigger(self, stmt: n.Push | n.Pop | n.Clear) -> str:
+    def _trigger(self, stmt: n.Assign | n.Push | n.Pop | n.Clear) -> str:
         key = (stmt.obj.type.name, stmt.field)
         return repr(key) if key in self.layout.triggers else "None"

@@ -20,7 +20,7 @@ from verbs_reference.store import Layout, Store
 from verbs_reference.types import BOOL, Type
 from verbs_reference.vocabulary import Vocabulary
 from verbs_spec.document import Call, CallRule, Spec, StepFamily, StepRule
-from verbs_spec.errors import SpecError
+from verbs_spec.errors import SpecError, Where
 
 Function = Callable[..., Any]
 
@@ -105,7 +105,9 @@ class Model:
         trees = _Trees(self.parser, self.voc, spec)
         triggers = {(f.kind, f.field) for f in trees.families}
         self.layout = Layout(self.voc, trees.looked_up(), triggers)
+        self._reject_changed_keys(trees)
         self._set_initial_values()
+        self.layout.transient = self._transient(trees)
         self.compiler = Compiler(self.layout)
         self.families: list[Family] = [self._family(f) for f in trees.families]
         self.calls: dict[str, CallCode] = {c.name: self._call(c) for c in trees.calls}
@@ -119,12 +121,42 @@ class Model:
             for param in define.params:
                 self.voc.resolve(param.type)
 
+    def _reject_changed_keys(self, trees: _Trees) -> None:
+        """A field through which objects are looked up must stay as it was made."""
+        for rule, body in trees.bodies():
+            for stmt in n.flattened(body):
+                if isinstance(stmt, n.Assign) and (stmt.obj.type.name, stmt.field) in self.layout.looked_up:
+                    assert rule.do is not None
+                    raise SpecError(
+                        f"{rule.id} changes {stmt.obj.type.name}.{stmt.field}, by which objects are looked up; "
+                        "such a field is given when the object is made and never again",
+                        rule.do.where,
+                    )
+
     def _set_initial_values(self) -> None:
         for kind, fields in self.voc.objects.items():
             for i, info in enumerate(fields.values()):
                 if info.init is not None:
                     tree = self.parser.expression(info.init, {}, info.type)
-                    self.layout.defaults[kind][i] = literal(tree)
+                    self.layout.defaults[kind][i] = literal(tree, info.init.where)
+
+    def _transient(self, trees: _Trees) -> dict[str, tuple[int, ...]]:
+        """The kinds that only taken queues refer to, with the slots that are assigned after an object was made."""
+        made = {kind.name for c in trees.calls for kind in c.outputs.values() if kind.tag == "ref"}
+        referred = {
+            inner.name
+            for kind, fields in self.voc.objects.items()
+            for name, info in fields.items()
+            for inner in [info.type.elem if info.type.tag == "queue" and info.type.elem else info.type]
+            if inner.tag == "ref" and (kind, name) not in self.layout.triggers
+        }
+        referred |= {t.name for fields in self.voc.records.values() for t in fields.values() if t.tag == "ref"}
+        assigned = trees.assigned()
+        return {
+            kind: tuple(self.layout.slot[kind][f] for k, f in sorted(assigned) if k == kind)
+            for kind in self.voc.objects
+            if kind not in made | referred
+        }
 
     def _call(self, tree: _CallTree) -> CallCode:
         names = [*tree.params, *tree.outputs]
@@ -259,6 +291,20 @@ class _Trees:
                 yield when
                 yield from (e for s in body for e in n.in_statement(s))
 
+    def assigned(self) -> set[tuple[str, str]]:
+        """The fields that some statement assigns."""
+        bodies = [r[3] for c in self.calls for r in c.rules] + [r[2] for f in self.families for r in f.rules]
+        return {
+            (s.obj.type.name, s.field) for body in bodies for s in n.flat(body) if isinstance(s, n.Assign)
+        }
+
+    def bodies(self) -> Iterator[tuple[CallRule | StepRule, tuple[n.Stmt, ...]]]:
+        """The statements of every rule."""
+        for call in self.calls:
+            yield from ((rule, body) for rule, _, _, body, _ in call.rules)
+        for family in self.families:
+            yield from ((rule, body) for rule, _, body in family.rules)
+
     def looked_up(self) -> set[tuple[str, str]]:
         """The fields through which objects are found."""
         return {
@@ -266,11 +312,11 @@ class _Trees:
         }
 
 
-def literal(expr: n.Expr) -> object:
+def literal(expr: n.Expr, where: Where) -> object:
     """The value of a tree made of literals only."""
     if isinstance(expr, n.Const):
         return expr.value
     if isinstance(expr, n.Flags):
-        return frozenset(literal(i) for i in expr.items)
-    raise SpecError("an initial value is a literal: a number, true, false, an enumerator or {enumerators}")
+        return frozenset(literal(i, where) for i in expr.items)
+    raise SpecError("an initial value is a literal: a number, true, false, an enumerator or {enumerators}", where)
 

@@ -319,6 +319,16 @@ def in_statement(stmt: Stmt) -> list[Expr]:
     return found
 
 
+def flattened(body: tuple[Stmt, ...]) -> list[Stmt]:
+    """The statements and what is nested in them."""
+    found: list[Stmt] = []
+    for stmt in body:
+        found.append(stmt)
+        if isinstance(stmt, Branch):
+            found += flattened((*stmt.then, *stmt.other))
+    return found
+
+
 def show(expr: Expr) -> str:
     """The expression as a person would write it."""
     match expr:
@@ -373,3 +383,13 @@ def is_stateless(expr: Expr) -> bool:
         or (isinstance(e, Builtin) and e.op in {"alive", "load"})
         for e in walk(expr)
     )
+
+
+def flat(body: tuple[Stmt, ...]) -> list[Stmt]:
+    """The statements of a block and of the branches in it."""
+    found: list[Stmt] = []
+    for stmt in body:
+        found.append(stmt)
+        if isinstance(stmt, Branch):
+            found += [*flat(stmt.then), *flat(stmt.other)]
+    return found

@@ -60,6 +60,7 @@ class Parser:
 
     voc: Vocabulary
     _open: list[str] = field(default_factory=list)
+    _locals: int = 0
 
     def expression(self, text: Text, scope: Scope, want: Type | None = None) -> n.Expr:
         """Parse one expression; ``want`` is the type that its place demands."""
@@ -195,6 +196,8 @@ class Parser:
         right = self._expr(right_node, scope, left.type)
         if left.type.tag == "memory" or right.type.tag == "memory":
             raise _Refused("memory is compared through load(span(...))", node)
+        if left.type.tag == "spans":
+            raise _Refused("places are compared by what they hold: load(...)", node)
         if left.type != right.type and not (accepts(left.type, right.type) or accepts(right.type, left.type)):
             raise _Refused(f"a {left.type} cannot be compared with a {right.type}", node)
         if sign not in {"==", "!="} and left.type != NAT:
@@ -326,9 +329,10 @@ class Parser:
                     f"{', '.join(self.voc.objects)}",
                     gen.iter,
                 )
-        inner = {**scope, gen.target.id: n.Var(elem, gen.target.id)}
+        var = _unused(gen.target.id, scope)
+        inner = {**scope, gen.target.id: n.Var(elem, var)}
         test = self._typed(gen.ifs[0], inner, BOOL) if gen.ifs else None
-        return gen.target.id, elem, domain, test, inner
+        return var, elem, domain, test, inner
 
     def _record(self, node: ast.Call, name: str, scope: Scope) -> n.Expr:
         fields = self.voc.records[name]
@@ -404,6 +408,12 @@ class Parser:
         return n.Assign(left.obj, left.field, self._typed(stmt.value, scope, left.type))
 
     def _local(self, target: ast.Name, value: ast.expr, scope: dict[str, n.Expr]) -> n.Stmt:
+        if target.id in scope:
+            raise _Refused(f"{target.id!r} has a value already; a local name is given once", target)
+        name = target.id
+        if self._open:  # the names of a procedure are its own, whoever calls it
+            self._locals += 1
+            name = f"{name}__{self._locals}"
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "new":
             kind = value.args[0].id if value.args and isinstance(value.args[0], ast.Name) else ""
             if kind not in self.voc.objects:
@@ -413,13 +423,11 @@ class Parser:
                 if k.arg not in self.voc.objects[kind]:
                     raise _Refused(f"{kind} has no field {k.arg!r}; it has {', '.join(self.voc.objects[kind])}", value)
                 values.append((k.arg, self._typed(k.value, scope, self.voc.objects[kind][k.arg].type)))
-            scope[target.id] = n.Var(Type("ref", kind), target.id)
-            return n.New(target.id, kind, tuple(values))
+            scope[target.id] = n.Var(Type("ref", kind), name)
+            return n.New(name, kind, tuple(values))
         expr = self._expr(value, scope)
-        if target.id in scope:
-            raise _Refused(f"{target.id!r} has a value already; a local name is given once", target)
-        scope[target.id] = n.Var(expr.type, target.id)
-        return n.Let(target.id, expr)
+        scope[target.id] = n.Var(expr.type, name)
+        return n.Let(name, expr)
 
     def _augmented(self, stmt: ast.AugAssign, scope: Scope) -> n.Stmt:
         left = self._target(stmt.target, scope, "nat")
@@ -480,6 +488,14 @@ class Parser:
 def _tree(source: str, mode: str) -> Any:
     """Parse; an expression may span lines, so it is wrapped, and its lines count from 2."""
     return ast.parse(f"(\n{source}\n)" if mode == "eval" else source, mode=mode)
+
+
+def _unused(name: str, scope: Scope) -> str:
+    """The name, or a longer one where an argument of a define that is being expanded means another by it."""
+    taken = set().union(*(n.free_names(e) for key, e in scope.items() if key != name))
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _only(node: ast.Call, name: str) -> ast.expr:

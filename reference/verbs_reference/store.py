@@ -10,6 +10,7 @@ objects, look-up tables and the sets of busy queues alike.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 from verbs_reference.vocabulary import Vocabulary
@@ -27,6 +28,7 @@ _SHAPES = itertools.count(1)
 """Numbers for states of the look-up tables: two states with one number have equal tables."""
 
 Entry = tuple[Any, Any, Any]
+Places = tuple[tuple[int, int], ...]
 
 
 class NeedChoice(Exception):
@@ -55,20 +57,24 @@ class Layout:
             for name, info in fields.items()
             if info.bounds
         }
-        self.defaults = {
+        self.transient: dict[str, tuple[int, ...]] = {}
+        """Kinds whose objects live only in queues that steps take, with the slots of what changes in them."""
+        self.null_fields = {
             kind: [voc.default(info.type) for info in fields.values()] for kind, fields in voc.objects.items()
         }
+        self.defaults = {kind: list(values) for kind, values in self.null_fields.items()}
+        """Initial values; ``Model`` puts in those that the specification gives."""
 
 
 class Store:
     """One model state and its journal."""
 
-    __slots__ = ("active", "journal", "layout", "live", "objects", "once", "options", "pages", "table", "counter", "shape")
+    __slots__ = ("active", "journal", "layout", "live", "objects", "once", "options", "pages", "table", "counter", "left", "shape")
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.objects: dict[int, list[Any]] = {
-            number: [number, False, *layout.defaults[kind]] for kind, number in layout.null.items()
+            number: [number, False, *layout.null_fields[kind]] for kind, number in layout.null.items()
         }
         self.live: dict[str, dict[int, bool]] = {kind: {} for kind in layout.kinds}
         self.table: dict[tuple[str, str], dict[Any, int]] = {key: {} for key in layout.looked_up}
@@ -78,6 +84,7 @@ class Store:
         self.once: dict[str, str] = {}
         self.counter = [1]
         self.shape = [0]
+        self.left: list[Any] = []
         self.journal: list[Entry] = []
 
     # -- changes ---------------------------------------------------------------------------------
@@ -105,21 +112,46 @@ class Store:
             old = obj[slot]
             self.journal.append((obj, slot, old))
             obj[slot] = (*old, value)
-            if trigger is not None and not old:
+            if trigger is not None and not old and obj[ALIVE]:
                 self.put(self.active[trigger], number, True)
 
     def queue(self, number: int, slot: int, value: tuple[Any, ...], trigger: tuple[str, str] | None) -> None:
-        """Replace a queue's content."""
+        """Replace a queue's content by a rest of it."""
         if number > 0:
             obj = self.objects[number]
-            self.journal.append((obj, slot, obj[slot]))
+            old = obj[slot]
+            self.journal.append((obj, slot, old))
             obj[slot] = value
-            if trigger is not None:
+            if trigger is not None and obj[ALIVE]:
+                if self.layout.transient:
+                    self.left.extend(old[: len(old) - len(value)])
                 busy = self.active[trigger]
                 if value and number not in busy:
                     self.put(busy, number, True)
                 elif not value and number in busy:
                     self.put(busy, number, MISSING)
+
+    def collect(self) -> None:
+        """Forget what no queue holds any more: states that differ in it alone are one state.
+
+        Only for kinds whose objects nothing but queues refers to; called when an effect is complete.
+        """
+        left, self.left = self.left, []
+        for number in left:
+            kind = next((k for k in self.layout.transient if type(number) is int and number in self.live[k]), None)
+            if kind is None or self._held(number):
+                continue
+            obj, defaults = self.objects[number], self.layout.defaults[kind]
+            for slot in self.layout.transient[kind]:
+                if obj[slot] != defaults[slot - FIRST_FIELD]:
+                    self.put(obj, slot, defaults[slot - FIRST_FIELD])
+
+    def _held(self, element: int) -> bool:
+        return any(
+            element in self.objects[number][self.layout.slot[kind][name]]
+            for (kind, name), busy in self.active.items()
+            for number in busy
+        )
 
     def fresh(self) -> int:
         """A number for a new object."""
@@ -139,6 +171,9 @@ class Store:
             if key[0] == kind:
                 self.put(self.table[key], obj[slots[key[1]]], number)
                 self.put(self.shape, 0, next(_SHAPES))
+        for trigger in self.layout.triggers:
+            if trigger[0] == kind and obj[slots[trigger[1]]]:
+                self.put(self.active[trigger], number, True)
         if kind in self.layout.memory:
             self._map(kind, obj, number)
         return number
@@ -237,34 +272,47 @@ class Store:
             raise NeedChoice(name)
         return option
 
-    def load(self, places: tuple[tuple[int, int], ...]) -> str:
+    def load(self, places: Places) -> str:
         """The bytes at these places; 0 where there is no memory."""
         made = ""
-        for start, length in places:
-            number = self.pages.get(start // PAGE)
-            piece = ""
-            if number is not None:
-                data, offset = self._memory(number)[2:]
-                piece = data[start - offset : start - offset + length]
-            made += piece.ljust(length, "\0")
+        for number, low, count in self._pieces(places):
+            made += self._memory(number)[2][low : low + count] if number else "\0" * count
         return made
 
-    def store(self, places: tuple[tuple[int, int], ...], data: str) -> None:
+    def store(self, places: Places, data: str) -> None:
         """Put bytes at these places, in order; what has no memory is dropped."""
         at = 0
-        for start, length in places:
-            piece, at = data[at : at + length], at + length
-            number = self.pages.get(start // PAGE)
-            if number is None or not piece:
-                continue
-            slot, obj, old, base = self._memory(number)
-            low = start - base
-            self.put(obj, slot, old[:low] + piece[: len(old) - low] + old[low + len(piece) :])
+        for number, low, count in self._pieces(places):
+            piece, at = data[at : at + count], at + count
+            if number and piece:
+                slot, obj, old, _ = self._memory(number)
+                self.put(obj, slot, old[:low] + piece + old[low + len(piece) :])
 
     def havoc(self, places: tuple[tuple[int, int], ...]) -> None:
         """Forget what is at these places."""
         for start, length in places:
             self.store(((start, length),), UNKNOWN * length)
+
+    def _pieces(self, places: Places) -> Iterator[tuple[int, int, int]]:
+        """Places cut where memory begins and ends, as (object or 0, offset in it, bytes).
+
+        Memory begins on a page of its own.
+        """
+        for first, length in places:
+            start, end = first, first + length
+            while start < end:
+                number = self.pages.get(start // PAGE, 0)
+                rest = min(end, (start // PAGE + 1) * PAGE) - start
+                low = 0
+                if number:
+                    _, _, data, base = self._memory(number)
+                    low = start - base
+                    if not 0 <= low < len(data):
+                        number, rest = 0, min(rest, -low) if low < 0 else rest
+                    else:
+                        rest = min(end - start, len(data) - low)
+                yield number, low, rest
+                start += rest
 
     def _memory(self, number: int) -> tuple[int, list[Any], str, int]:
         obj = self.objects[number]

@@ -115,7 +115,7 @@ class Walk:
         todo = list(first)
         while todo:
             move = todo.pop()
-            if move in chosen or (move not in debts if owed else move in self._barred):
+            if move in chosen or move not in self.prints or (move not in debts if owed else move in self._barred):
                 continue
             chosen.add(move)
             process, element = move

@@ -1,0 +1,228 @@
+"""The command line, ``verbspec``.
+
+Each command is a thin shell: it reads options, calls the layer that does the work, prints, and turns what came of it
+into the documented exit code.  Errors that a person can mend are printed without a traceback, with whose fault it
+is; 3 is for the adapter, the harness and the specification, 4 for wrong usage.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import click
+
+from verbs_adapters import registry
+from verbs_adapters.contract import AdapterError, Backend
+from verbs_conformance import listing, prover, reporting, running
+from verbs_conformance import program as programs
+from verbs_conformance.session import BadProgram, Engine
+from verbs_reference.model import Model
+from verbs_reports.results import ResultsError
+from verbs_spec import tables
+from verbs_spec.document import Spec
+from verbs_spec.errors import ProfileError, SpecError
+from verbs_spec.loader import load as load_files
+from verbs_spec.profiles import select
+
+ERROR, USAGE = 3, 4
+
+
+@cache
+def load() -> Spec:
+    """The specification, read once."""
+    return load_files()
+
+
+class Commands(click.Group):
+    """A group whose usage errors end with exit code 4."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        kwargs["standalone_mode"] = False
+        try:
+            return sys.exit(super().main(*args, **kwargs) or 0)
+        except click.exceptions.Exit as e:
+            sys.exit(e.exit_code)
+        except click.UsageError as e:
+            e.show()
+            sys.exit(USAGE)
+        except click.ClickException as e:
+            e.show()
+            sys.exit(e.exit_code)
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("interrupted", err=True)
+            sys.exit(2)
+        except SpecError as e:
+            _fail(f"{e}\nThe fault is the specification's.", ERROR)
+        except AdapterError as e:
+            _fail(f"{e}\nNothing was judged: the adapter cannot be used like this.", ERROR)
+        except (BadProgram, ResultsError, ProfileError) as e:
+            _fail(str(e), USAGE)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(f"verbspec: {message}", err=True)
+    sys.exit(code)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="verbspec")
+def main() -> None:
+    """Judge an implementation of RDMA verbs against the specification."""
+
+
+def _options(pairs: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not sign or not key:
+            raise click.UsageError(f"-o {pair}: an adapter option is KEY=VALUE")
+        found[key] = value
+    return found
+
+
+def _open(adapter: str, options: dict[str, str]) -> Backend:
+    return registry.create(adapter, options)
+
+
+def _engine(backend: Backend, api: str, transport: str) -> Engine:
+    hello = backend.hello()
+    api, transport = api or hello.api[0], transport or hello.transport[0]
+    for word, known, kind in ((api, hello.api, "api"), (transport, hello.transport, "transport")):
+        if word not in known:
+            raise ProfileError(
+                f"the backend {hello.name} cannot be judged under the {kind} profile {word!r}; it offers {', '.join(known)}"
+            )
+    return Engine(Model(select(load(), api, transport)))
+
+
+_adapter = click.argument("adapter", default="softhca")
+_pairs = click.option("-o", "--option", "pairs", multiple=True, metavar="KEY=VALUE", help="An option of the adapter.")
+_profiles = click.option("--profile", "profile", multiple=True, metavar="NAME", help="An API or transport profile.")
+
+
+def _split(profile: Sequence[str], options: dict[str, str]) -> tuple[str, str]:
+    """The API and the transport among the named profiles."""
+    spec = load()
+    chosen = {"api": "", "transport": ""}
+    for name in profile:
+        if name not in spec.profiles:
+            raise ProfileError(f"no profile is called {name!r}; known: {', '.join(spec.profiles)}")
+        chosen[spec.profiles[name].kind] = name
+    return chosen["api"], chosen["transport"]
+
+
+@main.command()
+@_adapter
+@_pairs
+@_profiles
+@click.option("--select", "patterns", multiple=True, metavar="GLOB", help="Only these rules, as 'mr/*'.")
+@click.option("--budget", default="20s", show_default=True, help="Time for the run; stateful programs use what is left.")
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Fixes every choice by chance.")
+@click.option("--out", default="verbspec-results", show_default=True, type=click.Path(path_type=Path), help="Folder.")
+@click.option("--strict", is_flag=True, help="A deviation from a should fails the run.")
+@click.option("--full", is_flag=True, help="Print the fixtures' steps too.")
+@click.option("--rerun-failed", "failed", type=click.Path(path_type=Path), help="Only what failed in this results file.")
+def run(adapter: str, pairs: Sequence[str], profile: Sequence[str], **rest: Any) -> int:
+    """Run conformance against a backend and write a report.
+
+    Exit codes: 0 conforms; 1 does not; 2 not decided, or a selected rule did not fire; 3 the suite or the adapter
+    broke; 4 wrong usage; 5 nothing selected.
+    """
+    options = _options(pairs)
+    api, transport = _split(profile, options)
+    if api:
+        options = running.with_profile(adapter, options, api, transport)
+    backend = _open(adapter, options)
+    try:
+        engine = _engine(backend, api, transport)
+        command = shlex.join(["verbspec", *sys.argv[1:]])
+        return running.run(engine, backend, adapter, options, command, **rest)
+    finally:
+        backend.close()
+
+
+@main.command()
+@click.argument("program", type=click.Path(path_type=Path))
+@_adapter
+@_pairs
+@_profiles
+@click.option("--seed", default=1, type=click.IntRange(0), help="For programs that do not carry a seed.")
+@click.option("--full", is_flag=True, help="Print the fixture's steps too.")
+@click.option("--allow-undefined", is_flag=True, help="Make calls that break the consumer's duty; never on hardware.")
+def replay(program: Path, adapter: str, pairs: Sequence[str], profile: Sequence[str], **rest: Any) -> int:
+    """Run the programs of a file; the same program, seed and backend print the same lines."""
+    found = programs.load(program)
+    options = _options(pairs)
+    api, transport = _split(profile, options)
+    api = api or (found[0].api[0] if len(found[0].api) == 1 else "")
+    transport = transport or (found[0].transport[0] if len(found[0].transport) == 1 else "")
+    if api:
+        options = running.with_profile(adapter, options, api, transport)
+    backend = _open(adapter, options)
+    try:
+        return running.replay(_engine(backend, api, transport), backend, found, **rest)
+    finally:
+        backend.close()
+
+
+@main.command("list")
+@click.argument("what", type=click.Choice(["rules", "profiles", "adapters", "faults", "programs"]))
+def list_(what: str) -> int:
+    """List what there is."""
+    return listing.show(what)
+
+
+@main.command()
+@click.argument("topic")
+def explain(topic: str) -> int:
+    """Explain a rule, an errno, a completion status, a verb, a choice or any word of the specification."""
+    return listing.explain(topic)
+
+
+@main.command()
+@click.option("--select", "patterns", multiple=True, metavar="GLOB", help="Only these proofs, as 'inductive *'.")
+@_profiles
+def prove(patterns: Sequence[str], profile: Sequence[str]) -> int:
+    """Prove what the specification says of itself: cases partition, invariants are inductive."""
+    api, transport = _split(profile, {})
+    return prover.prove(select(load(), api or "linux-kernel", transport or "roce"), patterns)
+
+
+@main.group("spec")
+def spec_() -> None:
+    """Work on the specification itself."""
+
+
+@spec_.command()
+@click.option("--tables", "folder", default="spec/tables", type=click.Path(path_type=Path), help="The rendered tables.")
+def check(folder: Path) -> int:
+    """Check the specification: it loads under every profile, its tables and its directed programs are up to date."""
+    return listing.check(folder)
+
+
+@spec_.command("build")
+@click.option("--tables", "folder", default="spec/tables", type=click.Path(path_type=Path), help="Where tables go.")
+@click.option("--programs/--no-programs", "with_programs", default=False, help="Search the directed programs anew (minutes).")
+def build_(folder: Path, with_programs: bool) -> int:
+    """Render the tables and, if asked, search the directed programs."""
+    tables.write(load(), folder)
+    click.echo(f"tables written to {folder}")
+    return listing.search_programs() if with_programs else 0
+
+
+@main.command()
+@click.argument("form", type=click.Choice(["html", "junit", "markdown"]))
+@click.argument("results", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="A file; without it the report is printed.")
+def report(form: str, results: Path, out: Path | None) -> int:
+    """Render a results file."""
+    return reporting.render(form, results, out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""Runs one program on a backend and says what came of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from verbs_adapters.contract import AdapterError, Backend, Hello, Trouble
+from verbs_conformance.program import Program, full_steps
+from verbs_conformance.session import BadProgram, Engine, Outcome, Session, Step
+from verbs_reference.belief import ConsumerError, Inconclusive, Refused
+from verbs_reports.verdicts import Verdict
+
+
+@dataclass(slots=True)
+class Judgement:
+    """What came of one program."""
+
+    program: Program
+    seed: int
+    verdict: Verdict = Verdict.PASS
+    calls: int = 0
+    unobserved: int = 0
+    belief: int = 1
+    lines: list[str] = field(default_factory=list)
+    fixture_lines: int = 0
+    fired: dict[str, int] = field(default_factory=dict)
+    possible: dict[str, int] = field(default_factory=dict)
+    deviations: dict[str, int] = field(default_factory=dict)
+    choices: dict[str, frozenset[str]] = field(default_factory=dict)
+    failed_step: Step | None = None
+    refused: Refused | None = None
+    trouble: Trouble | None = None
+    reason: str = ""
+    seconds: float = 0.0
+
+    @property
+    def broken(self) -> bool:
+        """Whether the backend did something that no rule allows, or did not answer."""
+        return self.verdict in {Verdict.FAIL, Verdict.ERROR}
+
+
+class Judge:
+    """Judges programs against one backend; the backend is reset for each program."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        backend: Backend,
+        hello: Hello,
+        fixtures: Mapping[str, Program],
+        *,
+        cap: int = 512,
+        allow_undefined: bool = False,
+    ) -> None:
+        self.engine = engine
+        self.backend = backend
+        self.hello = hello
+        self.fixtures = fixtures
+        self.cap = cap
+        self.allow_undefined = allow_undefined
+
+    def session(self) -> Session:
+        """A session with nothing done in it."""
+        return Session(self.engine, self.backend, self.hello, cap=self.cap, allow_undefined=self.allow_undefined)
+
+    def run(self, program: Program, seed: int) -> Judgement:
+        """Run a program from a fresh device; BadProgram if the program itself is wrong."""
+        made = Judgement(program, seed)
+        began = time.perf_counter()
+        before, own = full_steps(program, self.fixtures)
+        session = self.session()
+        try:
+            trouble = self.backend.reset(seed)
+            if trouble is not None:
+                self._trouble(made, trouble)
+            else:
+                self._steps(session, made, before, own)
+        except AdapterError as e:
+            made.verdict, made.reason = Verdict.ERROR, f"the adapter was used wrongly or cannot go on: {e}"
+        self.close(session, made)
+        made.seconds = time.perf_counter() - began
+        return made
+
+    def _steps(self, session: Session, made: Judgement, before: tuple[Step, ...], own: tuple[Step, ...]) -> None:
+        for i, step in enumerate((*before, *own)):
+            if i == len(before):
+                made.fixture_lines = len(made.lines)
+            for done, outcome in session.run(step):
+                made.lines.append(f"{done} -> {outcome.seen}")
+                if outcome.problem is not None:
+                    self.problem(made, done, outcome)
+                    if not (isinstance(outcome.problem, ConsumerError) and self.allow_undefined):
+                        return
+
+    def problem(self, made: Judgement, step: Step, outcome: Outcome) -> None:
+        """Take note of why a program ended early."""
+        made.failed_step = step
+        match outcome.problem:
+            case Trouble() as trouble:
+                self._trouble(made, trouble)
+            case Refused() as refused:
+                made.verdict, made.refused = Verdict.FAIL, refused
+            case ConsumerError(rule=rule):
+                expected = rule == made.program.target
+                made.verdict = Verdict.PASS if expected else Verdict.CONSUMER_ERROR
+                made.reason = f"the consumer breaks its duty here: {rule}"
+                made.fired[rule] = made.fired.get(rule, 0) + 1
+            case Inconclusive(reason=reason):
+                made.verdict, made.reason = Verdict.INCONCLUSIVE, reason
+            case None:
+                pass
+
+    def _trouble(self, made: Judgement, trouble: Trouble) -> None:
+        made.trouble = trouble
+        made.verdict = Verdict.FAIL if trouble.whose == "backend" else Verdict.ERROR
+        made.reason = trouble.message
+
+    def close(self, session: Session, made: Judgement) -> None:
+        """Take over what the session has counted."""
+        made.calls, made.unobserved = session.calls, session.unobserved
+        made.belief = session.belief.largest
+        for rule, count in session.belief.certain().items():
+            made.fired[rule] = made.fired.get(rule, 0) + count
+        made.possible = {r: 1 for r in sorted(session.belief.possible()) if r not in made.fired}
+        made.deviations = dict(session.belief.deviations)
+        if made.verdict == Verdict.PASS and made.deviations:
+            made.verdict = Verdict.DEVIATION
+        for name, (_, stable) in self.engine.model.voc.choices.items():
+            left = session.belief.fixed(name) if stable else frozenset()
+            if left:
+                made.choices[name] = left
+
+
+def shrink(judge: Judge, failed: Judgement, *, tries: int = 200, stop: Callable[[], bool] = lambda: False) -> Judgement:
+    """A shorter program that fails in the same way: steps are left out as long as it still does."""
+    if failed.refused is None or failed.failed_step is None:
+        return failed
+    wanted = failed.refused.suspects[:1]
+    best = failed
+    steps = list(failed.program.steps)
+    index = len(steps)
+    while index > 0 and tries > 0 and not stop():
+        index -= 1
+        tries -= 1
+        shorter = replace(failed.program, steps=tuple(steps[:index] + steps[index + 1 :]))
+        try:
+            again = judge.run(shorter, failed.seed)
+        except BadProgram:
+            continue
+        if again.refused is not None and again.refused.suspects[:1] == wanted:
+            best = again
+            steps = list(shorter.steps)
+    return best

@@ -1,0 +1,163 @@
+"""What there is and what it means: ``list``, ``explain`` and the checks of the specification."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from verbs_adapters import registry
+from verbs_conformance import program as programs
+from verbs_conformance.build import build
+from verbs_conformance.run import unwitnessed
+from verbs_reference.model import Model
+from verbs_spec import tables
+from verbs_spec.document import CallRule, Spec, StepRule
+from verbs_spec.errors import near
+from verbs_spec.loader import load
+from verbs_spec.profiles import select
+
+Rule = CallRule | StepRule
+APIS_TRANSPORT = "roce"
+
+
+def show(what: str) -> int:
+    """Print a list."""
+    spec = load()
+    rows: list[tuple[str, ...]] = []
+    if what == "rules":
+        rows = [(str(r.id), r.level, r.status, _one(r.says)) for r in spec.rules.values()]
+    elif what == "profiles":
+        rows = [(str(p.name), p.kind, _one(p.summary)) for p in spec.profiles.values()]
+    elif what == "adapters":
+        rows = list(registry.names().items())
+    elif what == "programs":
+        rows = [(p.name, p.kind, p.fixture, _one(p.says)) for p in programs.shipped("programs")]
+    else:
+        from verbs_adapters.softhca.faults import FAULTS  # noqa: PLC0415 - only this list needs the device
+
+        rows = [(f.name, f.entry, f.oracle, f.sentence) for f in FAULTS.values()]
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False).print(table)
+    return 0
+
+
+def _one(text: str) -> str:
+    return " ".join(str(text).split())
+
+
+# -- explain -------------------------------------------------------------------------------------
+
+
+def explain(topic: str) -> int:
+    """Print everything that the specification says about a word."""
+    spec = load()
+    if topic in spec.rules:
+        _rule(spec, spec.rules[topic])
+        return 0
+    found = list(_about(spec, topic))
+    if topic in spec.choices:
+        choice = spec.choices[topic]
+        click.echo(f"{topic}: a choice that the sources leave open: {', '.join(choice.options)}")
+        click.echo(textwrap.indent(_one(choice.says), "  "))
+        for source in choice.sources:
+            click.echo(f"  source: {source}")
+    elif topic in spec.calls:
+        call = spec.calls[topic]
+        click.echo(f"{topic}({', '.join(call.params)})" + (f" -> {', '.join(call.outputs)}" if call.outputs else ""))
+    for enum in spec.enums.values():
+        if topic in enum.values:
+            click.echo(f"{topic}: one of {enum.name}: {', '.join(enum.values)}")
+    if not found and topic not in spec.choices:
+        known = [*spec.rules, *spec.calls, *spec.choices, *(v for e in spec.enums.values() for v in e.values)]
+        raise click.UsageError(
+            f"nothing is said about {topic!r}{near(topic, [str(k) for k in known])}; a topic is a rule's id, a verb, an "
+            "errno, a status, a state, a choice: see 'verbspec list rules'"
+        )
+    for rule in found:
+        click.echo()
+        _rule(spec, rule)
+    return 0
+
+
+def _about(spec: Spec, topic: str) -> Iterator[Rule]:
+    for rule in spec.rules.values():
+        texts = [getattr(rule, f, None) for f in ("cause", "when", "outputs", "do", "undefined")]
+        words = {w for t in texts if t is not None for w in _words(str(t))}
+        returns = rule.returns if isinstance(rule, CallRule) else ()
+        if topic in returns or topic in words or (isinstance(rule, CallRule) and rule.call == topic):
+            yield rule
+
+
+def _words(text: str) -> set[str]:
+    return set("".join(c if c.isalnum() or c == "_" else " " for c in text).split())
+
+
+def _rule(spec: Spec, rule: Rule) -> None:
+    click.echo(f"{rule.id}  ({rule.level}, {rule.status}{', ' + ' '.join(rule.profile) if rule.profile else ''})")
+    click.echo(textwrap.fill(_one(rule.says), 100, initial_indent="  ", subsequent_indent="  "))
+    if isinstance(rule, CallRule):
+        click.echo(f"  verb:      {rule.call}")
+        if rule.returns:
+            preferred = f"; preferred: {', '.join(rule.prefer)}" if rule.prefer else ""
+            click.echo(f"  returns:   {', '.join(rule.returns)}{preferred}")
+            if rule.cause is not None and rule.do is None:
+                click.echo("  unchanged: everything")
+    for name in ("cause", "when", "outputs", "do", "undefined"):
+        text = getattr(rule, name, None)
+        if text is not None:
+            body = textwrap.dedent(str(text)).strip().replace("\n", "\n             ")
+            click.echo(f"  {name + ':':10} {body}")
+    for source in rule.sources:
+        click.echo(f"  source:    {source}")
+    reason = unwitnessed().get(str(rule.id))
+    if reason is not None:
+        click.echo(f"  not fired: {reason[1]}")
+
+
+# -- checks --------------------------------------------------------------------------------------
+
+
+def check(folder: Path) -> int:
+    """Check the specification; 0 if nothing is wrong, 1 with a line for each thing that is."""
+    spec = load()
+    wrong = [f"{folder}: {line}; run 'verbspec spec build'" for line in tables.drift(spec, folder)]
+    shipped = programs.shipped("programs")
+    reasons = unwitnessed()
+    wrong += [f"unwitnessed.yaml names the rule {r}, which is not there" for r in reasons if r not in spec.rules]
+    wrong += [
+        f"program {p.name} is for the rule {p.target}, which is not there" for p in shipped if p.target and p.target not in spec.rules
+    ]
+    for api in (str(p.name) for p in spec.profiles.values() if p.kind == "api"):
+        for transport in (str(p.name) for p in spec.profiles.values() if p.kind == "transport"):
+            model = Model(select(spec, api, transport))
+            have = {p.target for p in shipped if p.applies(api, transport)}
+            wrong += [
+                f"rule {r} has no program under {api}, {transport} and no reason in unwitnessed.yaml"
+                for r in model.spec.rules
+                if r not in have and r not in reasons
+            ]
+    for line in wrong:
+        click.echo(line)
+    click.echo(f"{len(spec.rules)} rules, {len(shipped)} programs: {'nothing wrong' if not wrong else f'{len(wrong)} things wrong'}")
+    return 1 if wrong else 0
+
+
+def search_programs() -> int:
+    """Search the directed programs of every API profile and write them into this package."""
+    spec = load()
+    root = Path(str(resources.files("verbs_conformance").joinpath("programs")))
+    for profile in spec.profiles.values():
+        if profile.kind == "api":
+            found = build(spec, str(profile.name), APIS_TRANSPORT)
+            path = root / f"directed_{str(profile.name).replace('-', '_')}.yaml"
+            path.write_text(programs.dump(found), encoding="utf-8")
+            click.echo(f"{len(found)} programs written to {path.name}")
+    return 0

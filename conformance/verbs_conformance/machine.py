@@ -1,0 +1,210 @@
+"""Stateful programs: hypothesis draws calls of every shape, the belief judges each answer.
+
+The machine has one rule for each shape of the specification and is made from it: no verb is named here.  An argument
+is drawn from its menu, the usual value most of the time, so that programs get far and still try what is illegal or
+borderline.  A call that would break the consumer's duty is left out.  Programs start from the fixtures that hold the
+most; most steps are taken while work is in flight, because nothing is waited for unless a rule says so.
+
+A failing program comes out as a program like any other and is shrunk as such: steps are left out while it still fails.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from verbs_adapters.contract import AdapterError
+from verbs_conformance.judge import Judge, Judgement
+from verbs_conformance.program import Program, full_steps
+from verbs_conformance.session import Outcome, Session, Step
+from verbs_conformance.shapes import Menu, Shape, build, shapes
+from verbs_reports.verdicts import Verdict
+
+STEPS = 40
+CHUNK = 25
+USUAL = 10
+"""Of sixteen draws so many give a menu's first entry."""
+
+
+class Disagreement(Exception):
+    """The backend did what the belief cannot explain; carries the judgement."""
+
+    def __init__(self, judgement: Judgement) -> None:
+        suspects = judgement.refused.suspects if judgement.refused else (judgement.reason,)
+        super().__init__(f"suspects: {', '.join(suspects)}")
+        self.judgement = judgement
+
+
+def entry(menu: Menu, offered: Sequence[str], draw: int) -> str:
+    """The entry for a draw of 0 to 15; draws that are not the usual go round the others."""
+    if menu.entries[0] == "each":
+        return offered[draw % len(offered)]
+    if draw < USUAL or len(offered) == 1:
+        return offered[0]
+    return offered[1 + (draw - USUAL) % (len(offered) - 1)]
+
+
+class Driver:
+    """What one drawn program does to a backend; the machine is a thin shell around it."""
+
+    def __init__(self, judge: Judge, fixture: Program, number: int) -> None:
+        self.judge = judge
+        self.fixture = fixture
+        self.seed = number
+        self.session: Session = judge.session()
+        self.made = Judgement(Program(f"stateful-{number}", (), fixture.name, "stateful"), number)
+        self.steps: list[Step] = []
+        self.fresh = 1
+        self.made_of: dict[str, int] = {}
+
+    def start(self) -> None:
+        """Reset the backend and run the fixture."""
+        trouble = self.judge.backend.reset(self.seed)
+        if trouble is not None:
+            self.made.reason, self.made.trouble = trouble.message, trouble
+            self._stop(Step("reset", {}), Outcome("no answer", trouble))
+        before, _ = full_steps(Program("", (), self.fixture.name), self.judge.fixtures)
+        for step in before:
+            self.run(step, keep=False)
+        self.made.fixture_lines = len(self.made.lines)
+        for kind, _ in self.session.names.values():
+            self.made_of[kind] = self.made_of.get(kind, 0) + 1
+
+    def draw(self, shape: Shape, draws: Sequence[int]) -> Step | None:
+        """The step of a shape for these draws; None if it cannot be made now or would break a duty."""
+        names = self.session.live()
+        order = iter(draws)
+        step = build(shape, names, self.fresh, self.made_of, lambda menu, offered: entry(menu, offered, next(order)))
+        if step is None or self.session.breaks_duty(step):
+            return None
+        return step
+
+    def run(self, step: Step, *, keep: bool = True) -> None:
+        """Run a step; Disagreement if nothing explains its outcome."""
+        if keep:
+            self.steps.append(step)
+            self.fresh += 1
+        for done, outcome in self.session.run(step):
+            self.made.lines.append(f"{done} -> {outcome.seen}")
+            if outcome.problem is not None:
+                self._stop(done, outcome)
+        for i in step.out:
+            kind = self.session.names.get(step.out[i], ("", 0))[0]
+            if keep and kind:
+                self.made_of[kind] = self.made_of.get(kind, 0) + 1
+
+    def _stop(self, step: Step, outcome: Outcome) -> None:
+        self.judge.problem(self.made, step, outcome)
+        raise Disagreement(self.finish())
+
+    def finish(self) -> Judgement:
+        """The judgement of what was run."""
+        name = self.made.program.name
+        self.made.program = Program(name, tuple(self.steps), self.fixture.name, "stateful", seed=self.seed)
+        self.judge.close(self.session, self.made)
+        return self.made
+
+
+class Stateful:
+    """Draws programs until a budget is used up."""
+
+    def __init__(self, judge: Judge, number: int, budget: float) -> None:
+        self.judge = judge
+        self.seed = number
+        self.until = time.monotonic() + budget
+        spec = judge.engine.model.spec
+        api, transport = spec.selected or ("", "")
+        self.shapes = shapes(judge.engine.model)
+        self.fixtures = [
+            p for p in judge.fixtures.values() if p.applies(api, transport) and len(full_steps(p, judge.fixtures)[0]) + len(p.steps) > 1
+        ]
+        self.done: list[Judgement] = []
+        self.serial = 0
+
+    def run(self) -> Iterator[Judgement]:
+        """The judgements of all programs; ends at the first failure."""
+        machine = machine_class(self.shapes, self._driver, self._finished, len(self.fixtures))
+        chunk = 0
+        while time.monotonic() < self.until:
+            chunk += 1
+            found = self.draw_chunk(machine, self.seed * 1000 + chunk)
+            yield from self.done
+            self.done = []
+            if found is not None:
+                yield found
+                return
+
+    def draw_chunk(self, machine: type[RuleBasedStateMachine], number: int) -> Judgement | None:
+        """Let hypothesis draw a number of programs; the judgement of one that failed."""
+        options = settings(
+            max_examples=CHUNK,
+            stateful_step_count=STEPS,
+            deadline=None,
+            database=None,
+            verbosity=Verbosity.quiet,
+            phases=(Phase.generate,),
+            suppress_health_check=list(HealthCheck),
+            print_blob=False,
+            report_multiple_bugs=False,
+        )
+        try:
+            run_state_machine_as_test(seed(number)(machine), settings=options)
+        except Disagreement as e:
+            self.done = []
+            return e.judgement
+        except AdapterError as e:
+            broken = Judgement(Program(f"stateful-{number}", (), "", "stateful"), number, Verdict.ERROR)
+            broken.reason = str(e)
+            return broken
+        return None
+
+    def _driver(self, fixture: int) -> Driver:
+        self.serial += 1
+        return Driver(self.judge, self.fixtures[fixture], self.seed * 100_003 + fixture)
+
+    def _finished(self, driver: Driver) -> None:
+        self.done.append(driver.finish())
+
+
+def machine_class(
+    known: Sequence[Shape],
+    make: Callable[[int], Any],
+    finished: Callable[[Any], None],
+    fixtures: int,
+) -> type[RuleBasedStateMachine]:
+    """A state machine with one rule a shape, which draws arguments and hands them to a driver."""
+
+    class Machine(RuleBasedStateMachine):
+        driver: Any = None
+
+        @initialize(fixture=st.integers(0, fixtures - 1))  # type: ignore[untyped-decorator]
+        def start(self, fixture: int) -> None:
+            self.driver = make(fixture)
+            self.driver.start()
+
+        def teardown(self) -> None:
+            if self.driver is not None:
+                finished(self.driver)
+
+    body: dict[str, Any] = {}
+    for shape in known:
+        body[shape.name] = _rule_of(shape)
+    body["settle"] = rule()(lambda self: self.driver.run(Step("settle", {})))
+    return type("Conformance", (Machine,), body)
+
+
+def _rule_of(shape: Shape) -> Any:
+    draws = st.tuples(*(st.integers(0, 15) for _ in shape.menus))
+
+    def act(self: Any, draws: tuple[int, ...]) -> None:
+        step = self.driver.draw(shape, draws)
+        if step is not None:
+            self.driver.run(step)
+
+    act.__name__ = shape.name
+    return rule(draws=draws)(act)
