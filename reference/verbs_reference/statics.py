@@ -281,6 +281,17 @@ def _wanting(access: Access, expr: n.Expr) -> Access:
             return access
 
 
+def lasting(expr: n.Expr, *, positive: bool = True) -> Iterator[Access]:
+    """What a condition reads, a push left out where it cannot make the condition false."""
+    if isinstance(expr, n.Not):
+        yield from lasting(expr.arg, positive=not positive)
+    elif isinstance(expr, n.Logic):
+        for child in expr.args:
+            yield from lasting(child, positive=positive)
+    else:
+        yield from (_wanting(a, expr) if positive else a for a in fp.reads(expr))
+
+
 def places_of(access: Access) -> n.Expr:
     """The places of an access to memory."""
     return access.obj.args[0] if isinstance(access.obj, n.Builtin) and access.obj.op == "load" else access.obj
