@@ -132,14 +132,15 @@ class Stateful:
         chunk = 0
         while time.monotonic() < self.until:
             chunk += 1
-            found = self._chunk(machine, self.seed * 1000 + chunk)
+            found = self.draw_chunk(machine, self.seed * 1000 + chunk)
             yield from self.done
             self.done = []
             if found is not None:
                 yield found
                 return
 
-    def _chunk(self, machine: type[RuleBasedStateMachine], number: int) -> Judgement | None:
+    def draw_chunk(self, machine: type[RuleBasedStateMachine], number: int) -> Judgement | None:
+        """Let hypothesis draw a number of programs; the judgement of one that failed."""
         options = settings(
             max_examples=CHUNK,
             stateful_step_count=STEPS,

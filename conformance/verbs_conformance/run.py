@@ -54,6 +54,7 @@ class Settings:
     options: dict[str, str] = field(default_factory=dict)
     only: tuple[str, ...] = ()
     """Names of programs to run; empty for all."""
+    rounds: int = ROUNDS
 
 
 @dataclass(slots=True)
@@ -69,6 +70,8 @@ class Tally:
     calls: int = 0
     unobserved: int = 0
     belief: int = 1
+    stateful_calls: int = 0
+    stateful_unobserved: int = 0
     ran: int = 0
     shown: list[tuple[Judgement, str]] = field(default_factory=list)
 
@@ -77,6 +80,9 @@ class Tally:
         self.ran += 1
         self.calls += done.calls
         self.unobserved += done.unobserved
+        if done.program.kind == "stateful":
+            self.stateful_calls += done.calls
+            self.stateful_unobserved += done.unobserved
         self.belief = max(self.belief, done.belief)
         self.verdicts.append(done.verdict)
         for rule, count in done.fired.items():
@@ -137,7 +143,7 @@ class Run:
 
     def _all(self, writer: Writer) -> None:
         s = self.settings
-        for round_ in range(ROUNDS):
+        for round_ in range(s.rounds):
             for program in self.programs():
                 seed = program.seed if program.seed is not None else s.seed + round_
                 self._done(writer, self.judge.run(program, seed))

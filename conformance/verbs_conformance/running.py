@@ -89,13 +89,17 @@ def run(
         _failure(console, done, out / file if file else None, adapter, options, full)
     pages = reporting.write_all(out)
     t = job.tally
-    share = t.unobserved / t.calls if t.calls else 0.0
-    console.print(
-        f"{t.ran} programs, {t.calls} calls, {share:.0%} of them with work unobserved; largest belief {t.belief}"
-    )
+    console.print(f"{t.ran} programs, {t.calls} calls; largest belief {t.belief}{_stateful(t)}")
     console.print(f"report: {pages['html']}")
     console.print(f"again:  {command}")
     return code
+
+
+def _stateful(tally: Tally) -> str:
+    if not tally.stateful_calls:
+        return ""
+    share = tally.stateful_unobserved / tally.stateful_calls
+    return f"; stateful: {tally.stateful_calls} calls, {share:.0%} of them with work unobserved"
 
 
 def _table(console: Console, job: Run) -> None:
