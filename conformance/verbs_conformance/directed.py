@@ -67,7 +67,8 @@ class Directed:
         self.world.fired = []
         if step.call == "settle":
             self.world.quiesce()
-        elif step.call == "drain":
+            return self.world.fired
+        if step.call == "drain":
             self._drain(step, names)
         else:
             code = self.model.calls[step.call]
@@ -108,10 +109,6 @@ class Directed:
 
     def search(self, wanted: set[str], depth: int = MAX_DEPTH) -> Iterator[Program]:
         """Programs for wanted rules, shortest first; what is found is taken out of ``wanted``."""
-        fired = {r for r in self.started if r in wanted}
-        if fired:
-            wanted -= fired
-            yield self.program(f"fixture/{self.fixture.name}", "", ())
         tentative: dict[str, Program] = {}
         level = [State((), dict(self.names), _counts(self.names), 1, [], False)]
         seen: set[Any] = set()
