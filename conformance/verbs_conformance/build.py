@@ -39,7 +39,8 @@ def witnesses(
     api, transport = engine.model.spec.selected or ("", "")
     wanted = {str(r) for r in engine.model.spec.rules} - spared
     standing = sorted(
-        (p for p in fixtures.values() if p.applies(api, transport)), key=lambda p: len(sum(full_steps(p, fixtures), ()))
+        (p for p in fixtures.values() if p.applies(api, transport)),
+        key=lambda p: len(sum(full_steps(p, fixtures), ())),
     )
     device = limits(engine, fixtures)
     for fixture in standing:

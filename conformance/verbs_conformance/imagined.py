@@ -16,9 +16,9 @@ from typing import Any
 
 from verbs_reference import nodes as n
 from verbs_reference.model import CallCase, CallCode, Model
-from verbs_reference.search import Step as Move
 from verbs_reference.store import NeedChoice, Store
 from verbs_reference.types import Type
+from verbs_reference.walk import Step as Move
 
 FRESH = 0x10000
 
@@ -26,7 +26,13 @@ FRESH = 0x10000
 class Imagination:
     """A model's state that is run: calls with made-up outputs, internal steps by a seeded choice."""
 
-    def __init__(self, model: Model, seed: int = 0, options: dict[str, str] | None = None, limits: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        seed: int = 0,
+        options: dict[str, str] | None = None,
+        limits: dict[str, Any] | None = None,
+    ) -> None:
         self.model = model
         self.store: Store = model.store()
         self.random = random.Random(seed)

@@ -133,7 +133,9 @@ def check(folder: Path) -> int:
     reasons = unwitnessed()
     wrong += [f"unwitnessed.yaml names the rule {r}, which is not there" for r in reasons if r not in spec.rules]
     wrong += [
-        f"program {p.name} is for the rule {p.target}, which is not there" for p in shipped if p.target and p.target not in spec.rules
+        f"program {p.name} is for the rule {p.target}, which is not there"
+        for p in shipped
+        if p.target and p.target not in spec.rules
     ]
     for api in (str(p.name) for p in spec.profiles.values() if p.kind == "api"):
         standing = fired_by_fixtures(spec, api, APIS_TRANSPORT)
@@ -147,7 +149,9 @@ def check(folder: Path) -> int:
             ]
     for line in wrong:
         click.echo(line)
-    click.echo(f"{len(spec.rules)} rules, {len(shipped)} programs: {'nothing wrong' if not wrong else f'{len(wrong)} things wrong'}")
+    click.echo(
+        f"{len(spec.rules)} rules, {len(shipped)} programs: {'nothing wrong' if not wrong else f'{len(wrong)} things wrong'}"
+    )
     return 1 if wrong else 0
 
 

@@ -110,7 +110,11 @@ class Calls:
         values = (*action.args, *action.outputs)
         for case in cases:
             facts = self.facts[case.id]
-            for function, into in ((facts.reads, made.reads), (facts.looks, made.needs), (facts.writes, made.writes)):
+            for function, into in (
+                (facts.reads, made.reads),
+                (facts.looks, made.needs),
+                (facts.writes, made.writes),
+            ):
                 if function is not None:
                     into |= function(store, *values)
             if facts.memory:

@@ -117,9 +117,7 @@ class Search:
             if action.result in c.returns and (c.plain is None or c.plain(store, *action.args, *action.outputs))
         ]
 
-    def _relevant(
-        self, code: CallCode, cases: list[CallCase], action: Action
-    ) -> tuple[Pending, Footprint | None]:
+    def _relevant(self, code: CallCode, cases: list[CallCase], action: Action) -> tuple[Pending, Footprint | None]:
         """The footprints of all moves and of the call; none if nothing that is pending can matter to it."""
         if not any(self.store.active.values()):
             return NOTHING, None
@@ -382,9 +380,7 @@ class Search:
         walk = Walk(self, pending, call, branch.debts)
         self._left = self.limit
         report = Report()
-        walk.explore(
-            lambda path, _: self.suspects.note(self.store, code, action, path, report, self._forks)
-        )
+        walk.explore(lambda path, _: self.suspects.note(self.store, code, action, path, report, self._forks))
         self.suspects.rank(report, code, action, branch.trail)
         return report
 

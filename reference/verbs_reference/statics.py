@@ -122,7 +122,8 @@ class Statics:
 
     def _part(self, tree: n.Expr, names: list[str]) -> Test:
         return Test(
-            self.model.compiler.expression(tree, names), self.designators.atoms(self.kept(fp.reads(tree)), names)
+            self.model.compiler.expression(tree, names),
+            self.designators.atoms(self.kept(fp.reads(tree)), names),
         )
 
     def _test(self, parts: list[n.Expr], names: list[str]) -> Function | None:

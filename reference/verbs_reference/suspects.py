@@ -222,9 +222,7 @@ class Suspects:
                     levels.setdefault(later, []).extend((c, None, i + 1) for c in sorted(firing.control - sources))
                 self._bystanders(cell, start, firings, report, penalty + 2 * depth)
 
-    def _writers(
-        self, cell: Cell, part: Part, start: int, firings: list[Firing], entry: Any
-    ) -> Iterator[int]:
+    def _writers(self, cell: Cell, part: Part, start: int, firings: list[Firing], entry: Any) -> Iterator[int]:
         """Which firing wrote a field last; of a queue's entry, which pushed it; of a count, all that counted."""
         for i in range(start, len(firings)):
             firing = firings[i]

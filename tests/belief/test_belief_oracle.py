@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from oracle import Exact, Oracle, TooLarge
 from programs import SETTLE, Device, altered, analysis, honest, model, numbered, prepare, program
+
 from verbs_reference.belief import Action, Belief, Inconclusive, Refused
 
 CHUNKS = 25
@@ -101,7 +102,12 @@ def test_schedules_that_cannot_be_told_apart_are_accepted_and_an_impossible_one_
         write = {"sg_list": ((n["addr0"], 8, 0),), "remote_addr": n["addr1"], "rkey": n["key0"] + 1}
         device.call("post_send", qp=n["qp0"], wr_id=2, opcode="RDMA_WRITE", signaled=True, **write)
         device.call(
-            "post_send", qp=n["qp1"], wr_id=3, opcode="LOCAL_INV", signaled=True, invalidate_rkey=n["key0"] + 1
+            "post_send",
+            qp=n["qp1"],
+            wr_id=3,
+            opcode="LOCAL_INV",
+            signaled=True,
+            invalidate_rkey=n["key0"] + 1,
         )
         return device
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from oracle import Exact, Oracle, TooLarge
 from programs import SETTLE, model
+
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance.session import Engine, Session, Step
 from verbs_reference.belief import Action

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from programs import RIGHTS, SETTLE, Device, Env, model, prepare
+
 from verbs_reference.belief import Action, Belief, Refused
 from verbs_reference.model import Model
 from verbs_reference.pending import Analysis
@@ -218,7 +219,12 @@ CHANGES: list[tuple[str, str, str, Callable[[Story], None]]] = [
     ("qp/modify", "qp.state = state", "qp.cut = false", _reset),
     ("qp/modify-illegal", "EINVAL", "ENOMEM", _reset),
     ("wr/post-recv-reset", "EINVAL", "ENOMEM", _reset),
-    ("buf/write", "store(span(buf.addr + offset, size(data)), data)", "store(span(buf.addr, 1), data)", _written),
+    (
+        "buf/write",
+        "store(span(buf.addr + offset, size(data)), data)",
+        "store(span(buf.addr, 1), data)",
+        _written,
+    ),
 ]
 
 

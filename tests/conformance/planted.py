@@ -128,8 +128,7 @@ PLANTED: dict[str, tuple[str, Callable[[], ContextManager[None]]]] = {
         same_key_keeps_old_pages,
     ),
     "bytes-before-start-allowed": (
-        "an access may begin before the region's first byte, as far back as the start of its first page "
-        "(R10, D-R5)",
+        "an access may begin before the region's first byte, as far back as the start of its first page (R10, D-R5)",
         bytes_before_start_allowed,
     ),
     "continued-page-entered-twice": (
