@@ -75,8 +75,7 @@ class Calls:
         every = [*code.params, *code.outputs]
 
         def atoms(accesses: Iterable[Access]) -> Function | None:
-            made = self.statics.designators.atoms([a for a in accesses if _free(a) <= set(names)], every)
-            return made
+            return self.statics.designators.atoms([a for a in accesses if _free(a) <= set(names)], every)
 
         return CallFacts(
             atoms(guard),
@@ -104,15 +103,21 @@ class Calls:
 
     # -- of one observation ----------------------------------------------------------------------
 
-    def touches(self, store: Store, cases: list[CallCase], others: list[CallCase], action: Action) -> Footprint:
+    def touches(
+        self, store: Store, cases: list[CallCase], others: list[CallCase], action: Action
+    ) -> Footprint:
         """What the call touches if these cases may explain it; of the others the guard counts."""
         made = Footprint()
         values = (*action.args, *action.outputs)
         for case in cases:
             facts = self.facts[case.id]
-            for function, into in ((facts.reads, made.reads), (facts.looks, made.needs), (facts.writes, made.writes)):
+            for function, into in (
+                (facts.reads, made.reads),
+                (facts.looks, made.needs),
+                (facts.writes, made.writes),
+            ):
                 if function is not None:
-                    into |= function(store, *values)
+                    into.update(function(store, *values))
             if facts.memory:
                 _add_memory(store, made, facts.memory, values)
         for case in others:

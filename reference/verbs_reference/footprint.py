@@ -11,13 +11,13 @@ that field:
     M   contents of memory: a block of 64 bytes, or (0, 0) for any
 
 Two accesses conflict if one of them writes and both touch the same place; H and T do not conflict, E
-conflicts with T only while the queue is empty, and V conflicts with all parts.  Fields that are never written after
-their object was made are left out by the callers: nothing can conflict there.
+conflicts with T only while the queue is empty, and V conflicts with all parts.  Fields that are never
+written after their object was made are left out by the callers: nothing can conflict there.
 
 Places of a state are numbers, so that one test of two sets finds a conflict.  A field is the *cell*
-``number * 64 + slot``, and has three *atoms*, ``4 * cell`` and up: its front, its back, and its back as far as only
-emptiness is concerned.  ``atoms`` makes of a list of accesses a function that returns their atoms.
-"""
+``number * 64 + slot``, and has three *atoms*, ``4 * cell`` and up: its front, its back, and its back as
+far as only emptiness is concerned.  ``atoms`` makes of a list of accesses a function that returns their
+atoms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from typing import Any
 from verbs_reference import nodes as n
 from verbs_reference.compiled import GLOBALS, Compiler
 from verbs_reference.store import Layout, Store
-from verbs_spec.errors import SpecError
+from verbs_spec.errors import SpecError, Where
+
+NOWHERE = Where("rules", 1, 1)
+"""Trees do not know where they were written."""
 
 Place = tuple[int, int, str]
 Env = dict[str, frozenset[Any]]
@@ -45,12 +48,16 @@ class Access:
     bound: tuple[n.Over, ...] = ()
 
 
-def reads(expr: n.Expr, bound: tuple[n.Over, ...] = ()) -> Iterator[Access]:
+def reads(  # noqa: C901 - one case a node
+    expr: n.Expr, bound: tuple[n.Over, ...] = ()
+) -> Iterator[Access]:
     """Every field that an expression reads."""
     match expr:
         case n.Builtin(op="head" | "last") if isinstance(expr.args[0], n.Field):
             yield from reads(expr.args[0].obj, bound)
-            yield Access(expr.args[0].obj, expr.args[0].field, "H" if expr.op == "head" else "V", False, bound)
+            yield Access(
+                expr.args[0].obj, expr.args[0].field, "H" if expr.op == "head" else "V", False, bound
+            )
         case n.Compare(left=n.Builtin(op="len", args=(n.Field() as queue,)), right=n.Const(value=0)):
             yield from reads(queue.obj, bound)
             yield Access(queue.obj, queue.field, "E", False, bound)
@@ -130,7 +137,7 @@ class Resolver:
         self.layout = layout
         self.changing = changing
 
-    def values(self, store: Store, expr: n.Expr, env: Env) -> frozenset[Any]:
+    def values(self, store: Store, expr: n.Expr, env: Env) -> frozenset[Any]:  # noqa: PLR0911 - one case a node
         """All values that the expression may have; refs as numbers.  Over-approximates."""
         match expr:
             case n.Const():
@@ -200,8 +207,8 @@ CELLS = 64
 READ = {"V": (0, 1), "H": (0,), "T": (1,), "E": (0, 2), "A": (0,)}
 WRITE = {"V": (0, 1, 2), "H": (0,), "T": (1, 2), "A": (0,)}
 SOME, ANY = -2, -3
-"""Memory: every access reads SOME; every write writes ANY, and one whose places are not known yet SOME as well;
-a read whose places are not known reads ANY.  Blocks of 64 bytes are the numbers below -3."""
+"""Memory: every access reads SOME; every write writes ANY, and one whose places are not known yet SOME as
+well; a read whose places are not known reads ANY.  Blocks of 64 bytes are the numbers below -3."""
 
 
 @dataclass(slots=True)
@@ -212,10 +219,11 @@ class Footprint:
     writes: set[int] = field(default_factory=set)
     needs: set[int] = field(default_factory=set)
     touched: set[int] = field(default_factory=set)
-    cases: list[CaseFacts] = field(default_factory=list)
+    cases: list[Any] = field(default_factory=list)
 
     def seal(self, agreed: set[int]) -> None:
-        """Compute what writes of others meet; of the agreed atoms all writers write the same, in any order."""
+        """Compute what writes of others meet; of the agreed atoms all writers write the same, in any
+        order."""
         self.touched = self.reads | (self.writes - agreed)
 
 
@@ -227,7 +235,10 @@ def cells(found: Iterable[int]) -> frozenset[int]:
 def blocks(places: Iterable[tuple[int, int]]) -> set[int]:
     """The atoms of stretches of memory."""
     return {
-        -4 - block for start, size in places if size for block in range(start >> 6, (start + size - 1 >> 6) + 1)
+        -4 - block
+        for start, size in places
+        if size
+        for block in range(start >> 6, (start + size - 1 >> 6) + 1)
     }
 
 
@@ -237,7 +248,9 @@ class Designators:
     ``coming`` tells for a queue, by object number and slot, what internal steps may still push to it.
     """
 
-    def __init__(self, compiler: Compiler, stepped: set[tuple[str, str]], changing: set[tuple[str, str]]) -> None:
+    def __init__(
+        self, compiler: Compiler, stepped: set[tuple[str, str]], changing: set[tuple[str, str]]
+    ) -> None:
         self.compiler = compiler
         self.layout = compiler.layout
         self.stepped = stepped
@@ -290,10 +303,15 @@ class Designators:
             lines.append(f"{indent}for v_{over.var} in {domain}:")
             indent += "    "
         tail = "".join(f"o + {x}, " for x in shifts)
-        inner = [f"for o in {self._many(obj)}:", "    if o > 0:", f"        o *= {4 * CELLS}", f"        r.update(({tail}))"]
+        inner = [
+            f"for o in {self._many(obj)}:",
+            "    if o > 0:",
+            f"        o *= {4 * CELLS}",
+            f"        r.update(({tail}))",
+        ]
         return lines + [indent + line for line in inner]
 
-    def _many(self, expr: n.Expr) -> str:
+    def _many(self, expr: n.Expr) -> str:  # noqa: PLR0911 - one case a node
         """Source for a group of all values that the expression may have in any future."""
         match expr:
             case n.If():
@@ -318,12 +336,14 @@ class Designators:
                 loops = f"for v_{name}a in {self._many(expr.left)} for v_{name}b in {self._many(expr.right)}"
                 return f"{{{self.compiler.text(n.Arith(expr.type, expr.op, *pair))} {loops}}}"
             case _:
-                raise SpecError(f"{n.show(expr)} cannot designate what a step works on")
+                raise SpecError(f"{n.show(expr)} cannot designate what a step works on", NOWHERE)
 
     def _growing(self, expr: n.Field) -> str:
         """A queue to which internal steps push: what stands in it and what may come."""
         if (expr.obj.type.name, expr.field) not in self.layout.triggers:
-            raise SpecError(f"{n.show(expr)} designates what a step works on, and internal steps change it")
+            raise SpecError(
+                f"{n.show(expr)} designates what a step works on, and internal steps change it", NOWHERE
+            )
         null, slot = self._place(expr)
         return f"[(*D[o or {null}][{slot}], *_coming.get((o, {slot}), ())) for o in {self._many(expr.obj)}]"
 

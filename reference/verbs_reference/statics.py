@@ -1,4 +1,5 @@
-"""What can be said of the rules before any state is known: which fields steps write, and what each case touches.
+"""What can be said of the rules before any state is known: which fields steps write, and what each case
+touches.
 
 Trees become small functions once, so that nothing is interpreted while a program runs.
 """
@@ -27,7 +28,8 @@ class Test:
 
 @dataclass(slots=True)
 class Pushed:
-    """A push that a case always makes: to which queue, and the parts of the record that are known beforehand."""
+    """A push that a case always makes: to which queue, and the parts of the record that are known
+    beforehand."""
 
     queue: tuple[str, str]
     path: Function
@@ -60,7 +62,8 @@ class CaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A push of an element: in which case, to which object, of the head or of what stands in a queue of its object."""
+    """A push of an element: in which case, to which object, of the head or of what stands in a queue of
+    its object."""
 
     case: int
     path: Function
@@ -122,7 +125,8 @@ class Statics:
 
     def _part(self, tree: n.Expr, names: list[str]) -> Test:
         return Test(
-            self.model.compiler.expression(tree, names), self.designators.atoms(self.kept(fp.reads(tree)), names)
+            self.model.compiler.expression(tree, names),
+            self.designators.atoms(self.kept(fp.reads(tree)), names),
         )
 
     def _test(self, parts: list[n.Expr], names: list[str]) -> Function | None:
@@ -135,7 +139,8 @@ class Statics:
     def _needs(
         self, family: Family, expr: n.Expr, *, positive: bool = True, beside: tuple[n.Expr, ...] = ()
     ) -> Iterator[Need]:
-        """What a domain reads; what stands beside an unchanging test counts only where that test leaves it open."""
+        """What a domain reads; what stands beside an unchanging test counts only where that test leaves it
+        open."""
         if isinstance(expr, n.Not):
             yield from self._needs(family, expr.arg, positive=not positive, beside=beside)
             return
@@ -196,7 +201,11 @@ class Statics:
     def _assigns(self, body: list[n.Stmt], names: list[str]) -> Iterator[tuple[Function, Function]]:
         """The fields that are assigned what is known before: their atoms and the value."""
         for stmt in flat(body):
-            if isinstance(stmt, n.Assign) and self.is_steady(stmt.value) and n.free_names(stmt.value) <= set(names):
+            if (
+                isinstance(stmt, n.Assign)
+                and self.is_steady(stmt.value)
+                and n.free_names(stmt.value) <= set(names)
+            ):
                 atoms = self.designators.atoms([Access(stmt.obj, stmt.field, "V", True)], names)
                 if atoms is not None:
                     yield atoms, self.model.compiler.expression(stmt.value, names)
@@ -213,7 +222,8 @@ class Statics:
                 yield Pushed((stmt.obj.type.name, stmt.field), path, parts)
 
     def _sources(self, family: Family) -> Iterator[tuple[int, Target]]:
-        """Where the elements of this family's queue come from: other families' heads, or queues of their objects."""
+        """Where the elements of this family's queue come from: other families' heads, or queues of their
+        objects."""
         for i, other in enumerate(self.model.families):
             for index, case in enumerate(other.cases):
                 for stmt in flat(case.body):
@@ -252,7 +262,8 @@ class Statics:
             if access.part != "A" and (access.obj.type.name, access.field) in self.stepped:
                 return False
         return not any(
-            isinstance(e, n.Choice) or (isinstance(e, n.Over) and isinstance(e.domain, str)) for e in n.walk(expr)
+            isinstance(e, n.Choice) or (isinstance(e, n.Over) and isinstance(e.domain, str))
+            for e in n.walk(expr)
         )
 
     def kept(self, accesses: Iterable[Access]) -> list[Access]:

@@ -31,7 +31,7 @@ Entry = tuple[Any, Any, Any]
 Places = tuple[tuple[int, int], ...]
 
 
-class NeedChoice(Exception):
+class NeedChoice(Exception):  # noqa: N818 - a question, not an error
     """An expression asked for a choice that is open; the search forks and asks again."""
 
     def __init__(self, name: str) -> None:
@@ -42,7 +42,9 @@ class NeedChoice(Exception):
 class Layout:
     """Where each field of each kind stands, derived once from the vocabulary."""
 
-    def __init__(self, voc: Vocabulary, looked_up: set[tuple[str, str]], triggers: set[tuple[str, str]]) -> None:
+    def __init__(
+        self, voc: Vocabulary, looked_up: set[tuple[str, str]], triggers: set[tuple[str, str]]
+    ) -> None:
         self.voc = voc
         self.kinds = tuple(voc.objects)
         self.null = {kind: -1 - i for i, kind in enumerate(self.kinds)}
@@ -69,7 +71,20 @@ class Layout:
 class Store:
     """One model state and its journal."""
 
-    __slots__ = ("active", "journal", "layout", "live", "objects", "once", "options", "pages", "table", "counter", "left", "shape")
+    __slots__ = (
+        "active",
+        "counter",
+        "journal",
+        "layout",
+        "left",
+        "live",
+        "objects",
+        "once",
+        "options",
+        "pages",
+        "shape",
+        "table",
+    )
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -138,7 +153,9 @@ class Store:
         """
         left, self.left = self.left, []
         for number in left:
-            kind = next((k for k in self.layout.transient if type(number) is int and number in self.live[k]), None)
+            kind = next(
+                (k for k in self.layout.transient if type(number) is int and number in self.live[k]), None
+            )
             if kind is None or self._held(number):
                 continue
             obj, defaults = self.objects[number], self.layout.defaults[kind]
@@ -234,7 +251,8 @@ class Store:
         return made
 
     def delta(self, mark: int) -> int:
-        """How a hash of the state, the exclusive or over all cells, differs since the journal had this length.
+        """How a hash of the state, the exclusive or over all cells, differs since the journal had this
+        length.
 
         Look-up tables and sets of busy queues follow from the objects and are left out.
         """
@@ -340,7 +358,8 @@ def signed(store: Store, changes: list[Entry]) -> frozenset[tuple[Any, ...]]:
 def walk_pages(
     pages: tuple[int, ...], page_size: int, first: int, start: int, length: int
 ) -> tuple[tuple[int, int], ...]:
-    """The places of ``length`` bytes from byte ``start`` of a region that begins ``first`` bytes into its pages."""
+    """The places of ``length`` bytes from byte ``start`` of a region that begins ``first`` bytes into its
+    pages."""
     made: list[tuple[int, int]] = []
     position = first + start
     while length > 0 and page_size > 0:

@@ -1,10 +1,10 @@
 """Who is to blame when nothing explains an observation.
 
-The rules that decided a refused call are found from the end.  The test that failed looked at some fields; the firing
-that last wrote such a field is a suspect; then come the firings that wrote what that value was made of, and those
-that wrote what the firing's guard looked at.  A rule that should have written a field and did not is a suspect too:
-one that fired since and was about the same object, or at last one that fired lately.  Nearest causes come first.
-"""
+The rules that decided a refused call are found from the end.  The test that failed looked at some
+fields; the firing that last wrote such a field is a suspect; then come the firings that wrote what that
+value was made of, and those that wrote what the firing's guard looked at.  A rule that should have
+written a field and did not is a suspect too: one that fired since and was about the same object, or at
+last one that fired lately.  Nearest causes come first."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ STATES = 12
 """So many states at most are looked at in detail: those in which the least is wrong."""
 Rank = tuple[int, int, int]
 Missed = tuple[bool, int, int]
-"""How far a rule is from what was seen: another result, minus the parts of the output test that hold, those that fail."""
+"""How far a rule is from what was seen: another result, minus the parts of the output test that hold,
+those that fail."""
 
 
 @dataclass(slots=True)
@@ -65,7 +66,7 @@ class Suspects:
         self.model = model
         self.analysis = analysis
 
-    def note(
+    def note(  # noqa: PLR0917
         self,
         store: Store,
         code: CallCode,
@@ -85,7 +86,7 @@ class Suspects:
                 cells, entry = self._looked_at(store, code, case, action, wrong)
                 report.near.append(_Near(missed, case, wrong, list(path), cells, entry, self._ready(store)))
 
-    def rank(self, report: Report, code: CallCode, action: Action, trail: Any) -> None:
+    def rank(self, report: Report, trail: Any) -> None:
         """Order the suspects, nearest first."""
         report.near.sort(key=lambda x: (x.missed, -len(x.path)))
         for near in report.near[:STATES]:
@@ -113,8 +114,7 @@ class Suspects:
             trail, event = trail
             events.append(event)
         events.reverse()
-        for s in path:
-            events.append(Event(self._rule(s), s.process, s.head, None, (*s.once, *s.fixed)))
+        events += [Event(self._rule(s), s.process, s.head, None, (*s.once, *s.fixed)) for s in path]
         try:
             return History(self.model, self.analysis).run(events)
         except (KeyError, IndexError, NeedChoice):
@@ -163,14 +163,18 @@ class Suspects:
                 continue
         return wrong
 
-    def _allows(self, store: Store, case: CallCase, code: CallCode, action: Action, wrong: list[n.Expr]) -> str:
+    def _allows(
+        self, store: Store, case: CallCase, code: CallCode, action: Action, wrong: list[n.Expr]
+    ) -> str:
         names = [*code.params, *code.outputs]
         results = " or ".join(sorted(case.returns))
         facts = []
         for part in wrong:
             fact = n.show(part)
             if isinstance(part, n.Compare):
-                value = self.model.compiler.expression(part.right, names)(store, *action.args, *action.outputs)
+                value = self.model.compiler.expression(part.right, names)(
+                    store, *action.args, *action.outputs
+                )
                 left = self.model.compiler.expression(part.left, names)(store, *action.args, *action.outputs)
                 fact = f"{n.show(part.left)} {part.op} {_short(value)} (seen: {_short(left)})"
             facts.append(fact)
@@ -182,7 +186,9 @@ class Suspects:
         """The fields behind what is wrong, with the part of the entry that is wrong; and that entry."""
         env = dict(zip([*code.params, *code.outputs], [*action.args, *action.outputs], strict=False))
         history = History(self.model, self.analysis)
-        trees = wrong or [c.guard_tree for c in code.cases if c.guard_tree is not None and self._bears(c, case, action)]
+        trees = wrong or [
+            c.guard_tree for c in code.cases if c.guard_tree is not None and self._bears(c, case, action)
+        ]
         found: list[tuple[Cell, Part]] = []
         entry: Any = None
         for tree in trees:
@@ -205,7 +211,8 @@ class Suspects:
     def _follow(
         self, cells: list[tuple[Cell, Part]], entry: Any, firings: list[Firing], report: Report, penalty: int
     ) -> None:
-        """Follow fields back: what values were made of at the next depth, what guards looked at a little later."""
+        """Follow fields back: what values were made of at the next depth, what guards looked at a little
+        later."""
         levels: dict[int, list[tuple[Cell, Part, int]]] = {1: [(cell, part, 0) for cell, part in cells]}
         seen: set[tuple[Cell, Part]] = set()
         for depth in range(1, DEPTH):
@@ -216,16 +223,21 @@ class Suspects:
                 for i in self._writers(cell, part, start, firings, entry):
                     firing = firings[i]
                     report.add(firing.rule, (penalty + 2 * depth, 0, i))
-                    sources = {c for p, found in firing.writes[cell] if part in {None, p} for c in found} - {cell}
+                    sources = {c for p, found in firing.writes[cell] if part in {None, p} for c in found} - {
+                        cell
+                    }
                     levels.setdefault(depth + 1, []).extend((c, None, i + 1) for c in sorted(sources))
                     later = depth + (3 if sources else 1)
-                    levels.setdefault(later, []).extend((c, None, i + 1) for c in sorted(firing.control - sources))
+                    levels.setdefault(later, []).extend(
+                        (c, None, i + 1) for c in sorted(firing.control - sources)
+                    )
                 self._bystanders(cell, start, firings, report, penalty + 2 * depth)
 
     def _writers(
         self, cell: Cell, part: Part, start: int, firings: list[Firing], entry: Any
     ) -> Iterator[int]:
-        """Which firing wrote a field last; of a queue's entry, which pushed it; of a count, all that counted."""
+        """Which firing wrote a field last; of a queue's entry, which pushed it; of a count, all that
+        counted."""
         for i in range(start, len(firings)):
             firing = firings[i]
             if cell not in firing.writes or (part is not None and firing.pushed.get(cell) != entry):

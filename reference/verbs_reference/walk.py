@@ -1,16 +1,17 @@
 """Explores the states that can matter to a call, by stubborn sets.
 
-The set holds the call itself; with a move that may run now, every move whose future conflicts with it; with one that
-cannot run, every move that may bring about what it waits for.  Some first step of every sequence that leads to the
-call is in the set, and the rest of the sequence commutes with what is left out (Valmari's theory of stubborn sets;
-``pending`` gives the footprints).
+The set holds the call itself; with a move that may run now, every move whose future conflicts with it;
+with one that cannot run, every move that may bring about what it waits for.  Some first step of every
+sequence that leads to the call is in the set, and the rest of the sequence commutes with what is left
+out (Valmari's theory of stubborn sets; ``pending`` gives the footprints).
 
-What silence says is kept as a *debt*: the moves that were pending when the device said that it had nothing left to
-do had all happened by then, in any order, but none of them needs to be taken before something depends on it.  A call,
-and a move that came up later, wait for the debts that conflict with them, unless these cannot run either.
+What silence says is kept as a *debt*: the moves that were pending when the device said that it had
+nothing left to do had all happened by then, in any order, but none of them needs to be taken before
+something depends on it.  A call, and a move that came up later, wait for the debts that conflict with
+them, unless these cannot run either.
 
-When a call is answered by an entry of a queue that is empty, moves that would put another entry there come later.
-"""
+When a call is answered by an entry of a queue that is empty, moves that would put another entry there
+come later."""
 
 from __future__ import annotations
 
@@ -53,7 +54,12 @@ class Walk:
     """One exploration from the store's state; everything is undone afterwards."""
 
     def __init__(
-        self, search: Search, pending: Pending, call: Footprint | None, debts: Debts, wanted: Wanted | None = None
+        self,
+        search: Search,
+        pending: Pending,
+        call: Footprint | None,
+        debts: Debts,
+        wanted: Wanted | None = None,
     ) -> None:
         self.search = search
         self.store = search.store
@@ -105,8 +111,11 @@ class Walk:
 
     # -- stubborn sets ---------------------------------------------------------------------------
 
-    def stubborn(self, first: Iterable[Move], debts: Debts, *, owed: bool = False) -> tuple[list[Step], Debts]:
-        """The steps of a stubborn set that may run now, and the debts that are left if debts held a move up in vain.
+    def stubborn(
+        self, first: Iterable[Move], debts: Debts, *, owed: bool = False
+    ) -> tuple[list[Step], Debts]:
+        """The steps of a stubborn set that may run now, and the debts that are left if debts held a move
+        up in vain.
 
         ``owed`` restricts the set to debts.
         """
@@ -115,7 +124,11 @@ class Walk:
         todo = list(first)
         while todo:
             move = todo.pop()
-            if move in chosen or move not in self.prints or (move not in debts if owed else move in self._barred):
+            if (
+                move in chosen
+                or move not in self.prints
+                or (move not in debts if owed else move in self._barred)
+            ):
                 continue
             chosen.add(move)
             process, element = move
@@ -177,12 +190,16 @@ class Walk:
         known = self._conflicts.get(move)
         if known is None:
             own = self.prints.get(move)
-            known = [] if own is None else [
-                other
-                for other, theirs in self.prints.items()
-                if not (own.writes.isdisjoint(theirs.touched) and theirs.writes.isdisjoint(own.touched))
-                and other[0] != move[0]
-            ]
+            known = (
+                []
+                if own is None
+                else [
+                    other
+                    for other, theirs in self.prints.items()
+                    if not (own.writes.isdisjoint(theirs.touched) and theirs.writes.isdisjoint(own.touched))
+                    and other[0] != move[0]
+                ]
+            )
             self._conflicts[move] = known
         return known
 
@@ -190,9 +207,15 @@ class Walk:
         known = self._supplies.get(move)
         if known is None:
             own = self.prints.get(move)
-            known = self._supplies[move] = [] if own is None or not own.needs else [
-                o for o, theirs in self.prints.items() if o[0] != move[0] and not theirs.writes.isdisjoint(own.needs)
-            ]
+            known = self._supplies[move] = (
+                []
+                if own is None or not own.needs
+                else [
+                    o
+                    for o, theirs in self.prints.items()
+                    if o[0] != move[0] and not theirs.writes.isdisjoint(own.needs)
+                ]
+            )
         return known
 
     def is_minimal(self, path: list[Step]) -> bool:
@@ -207,7 +230,10 @@ class Walk:
                 continue
             conflicts = self._in_conflict(move)
             if not any(
-                m in conflicts or m[0] == move[0] or move in self.before.get(m, ()) or move in self._suppliers(m)
+                m in conflicts
+                or m[0] == move[0]
+                or move in self.before.get(m, ())
+                or move in self._suppliers(m)
                 for m in moves[i + 1 :]
             ):
                 return False
@@ -242,14 +268,19 @@ class Walk:
     def _find_barred(self) -> set[Move]:
         """The moves that can do nothing but put a wrong entry into the queue."""
         return {
-            m for m, own in self.prints.items() if own.cases and all(self._is_wrong(m, case) for case in own.cases)
+            m
+            for m, own in self.prints.items()
+            if own.cases and all(self._is_wrong(m, case) for case in own.cases)
         }
 
     def _is_wrong(self, move: Move, case: CaseFacts) -> bool:
         assert self.wanted is not None
         number, element = move[0][1], move[1]
         for push in case.pushes:
-            if push.queue == self.wanted.queue and push.path(self.store, number, element) == self.wanted.number:
+            if (
+                push.queue == self.wanted.queue
+                and push.path(self.store, number, element) == self.wanted.number
+            ):
                 parts = {i: f(self.store, number, element) for i, f in push.parts.items()}
                 return self.wanted.excludes(self.store, parts)
         return False

@@ -1,10 +1,10 @@
 """The exact checker that the belief's search is tested against.
 
-It keeps the set of all states that explain what was observed, closed under internal steps: every enabled step of
-every family, with every option of every choice.  Nothing is pruned and nothing is left for later.  States are
-tuples of numbers of interned rows, one row an object, so that what a state leads to is computed once and shared by
-all logs of one program.  It uses the model's compiled guards and effects and none of the search.
-"""
+It keeps the set of all states that explain what was observed, closed under internal steps: every
+enabled step of every family, with every option of every choice.  Nothing is pruned and nothing is left
+for later.  States are tuples of numbers of interned rows, one row an object, so that what a state leads
+to is computed once and shared by all logs of one program.  It uses the model's compiled guards and
+effects and none of the search."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Masks = tuple[int, int]
 """Bits of the rules that fired on every way to a state, and on some way."""
 
 
-class TooLarge(Exception):
+class TooLarge(Exception):  # noqa: N818 - nothing went wrong
     """The set of states does not fit."""
 
 
@@ -48,7 +48,8 @@ class Oracle:
         self._quiet: dict[int, bool] = {}
         self._after: dict[tuple[int, Any], tuple[Arrow, ...]] = {}
         self._slots = [
-            [(t, model.layout.slot[k][t[1]]) for t in model.layout.triggers if t[0] == k] for k in model.layout.kinds
+            [(t, model.layout.slot[k][t[1]]) for t in model.layout.triggers if t[0] == k]
+            for k in model.layout.kinds
         ]
         self._triggers = dict(zip(model.layout.kinds, self._slots, strict=True))
 
@@ -96,7 +97,9 @@ class Oracle:
     def _appear(self, kind: str, number: int, row: Any, there: bool) -> None:
         store, layout = self.store, self.model.layout
         containers: list[tuple[dict[Any, Any], Any]] = [(store.live[kind], number)]
-        containers += [(store.table[k], row[layout.slot[kind][k[1]]]) for k in layout.looked_up if k[0] == kind]
+        containers += [
+            (store.table[k], row[layout.slot[kind][k[1]]]) for k in layout.looked_up if k[0] == kind
+        ]
         for container, key in containers:
             if there:
                 container[key] = True if container is store.live[kind] else number
@@ -164,7 +167,8 @@ class Oracle:
     # -- what a state leads to -------------------------------------------------------------------
 
     def _forks(self, work: Callable[[], int | None]) -> Iterator[int]:
-        """Do something with every combination of the options that it asks for; the bits and states it leads to."""
+        """Do something with every combination of the options that it asks for; the bits and states it
+        leads to."""
         todo: list[dict[str, str]] = [{}]
         store = self.store
         while todo:
@@ -204,7 +208,7 @@ class Oracle:
         made: set[Arrow] = set()
 
         def work() -> int | None:
-            case = family.pick(self.store, number)
+            case = int(family.pick(self.store, number))
             if case < 0:
                 return None
             family.cases[case].effect(self.store, number)

@@ -1,8 +1,8 @@
-"""Programs, and logs that a conforming device can have written: the model itself, run under a random schedule.
+"""Programs, and logs that a conforming device can have written: the model itself, run under a random
+schedule.
 
-A *program* is a list of calls as functions of what earlier calls returned; a :class:`Device` answers them from a
-model state in which it takes random internal steps between the calls.
-"""
+A *program* is a list of calls as functions of what earlier calls returned; a :class:`Device` answers
+them from a model state in which it takes random internal steps between the calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from verbs_reference.belief import Action
-from verbs_reference.model import Model
+from verbs_reference.model import CallCase, Model
 from verbs_reference.pending import Analysis
 from verbs_reference.store import UNKNOWN, NeedChoice
 from verbs_spec.loader import load
@@ -30,7 +30,8 @@ TWINS = {
     "RECV_INVALIDATE_ERR": ["LOC_ACCESS_ERR", "LOC_QP_OP_ERR"],
     "RECV_BUFFER_ERR": ["LOC_PROT_ERR"],
 }
-"""Statuses of the specification that the enumerators of libibverbs have no name for, and what a device reports."""
+"""Statuses of the specification that the enumerators of libibverbs have no name for, and what a device
+reports."""
 
 Env = dict[str, Any]
 Make = Callable[["Device"], tuple[str, Env]]
@@ -105,7 +106,7 @@ class Device:
         """Make a call and note it; None if it would break the consumer's duty."""
         code = self.model.calls[name]
         args = tuple(given.get(p, self.model.voc.default(t)) for p, t in code.params.items())
-        held = [c for c in code.causes if self._chosen(lambda c=c: c.guard(self.store, *args))]
+        held = [c for c in code.causes if self._holds(c, args)]
         if any(c.undefined for c in held):
             return None
         must = [c for c in held if c.rule.level != "may"]
@@ -121,6 +122,11 @@ class Device:
             case.effect(self.store, *args, *outputs)
         self.store.journal.clear()
         return self._note(name, args, "0", outputs)
+
+    def _holds(self, cause: CallCase, args: tuple[Any, ...]) -> bool:
+        guard = cause.guard
+        assert guard is not None
+        return bool(self._chosen(lambda: guard(self.store, *args)))
 
     def _note(self, name: str, args: tuple[Any, ...], result: str, outputs: tuple[Any, ...]) -> Action:
         self.log.append(Action(name, args, result, outputs))
@@ -175,7 +181,11 @@ class Device:
 
     def _out_map_mr_sg(self, args: Env) -> Env:
         sg = args["sg"]
-        return {"n": len(sg), "iova": sg[0][0] + args["offset"], "length": sum(s[1] for s in sg) - args["offset"]}
+        return {
+            "n": len(sg),
+            "iova": sg[0][0] + args["offset"],
+            "length": sum(s[1] for s in sg) - args["offset"],
+        }
 
     def _out_update_fast_reg_key(self, args: Env) -> Env:
         return {"key": self.get("mr", args["mr"], "index") * 256 + args["byte"]}
@@ -249,9 +259,16 @@ class Maker:
         rng = self.rng
         self.wr_id += 1
         mr = rng.randrange(self.regions)
-        kind = rng.choice(["REG_MR", "REG_MR", "LOCAL_INV", "LOCAL_INV", "RDMA_WRITE", "SEND_WITH_INV", "SEND", "RDMA_READ"])
+        kind = rng.choice(
+            ["REG_MR", "REG_MR", "LOCAL_INV", "LOCAL_INV", "RDMA_WRITE", "SEND_WITH_INV", "SEND", "RDMA_READ"]
+        )
         byte = rng.choice([1, 1, 1, 2])
-        args: Env = {"wr_id": self.wr_id, "opcode": kind, "signaled": rng.random() < 0.7, "fence": rng.random() < 0.15}
+        args: Env = {
+            "wr_id": self.wr_id,
+            "opcode": kind,
+            "signaled": rng.random() < 0.7,
+            "fence": rng.random() < 0.15,
+        }
         length = rng.choice([8, 8, 16, 0])
         rights = rng.choice([RIGHTS, RIGHTS, RIGHTS, frozenset({"LOCAL_WRITE"}), frozenset({"REMOTE_WRITE"})])
 
@@ -288,7 +305,9 @@ class Maker:
     def look(self) -> Make:
         """Something that observes or disturbs without being a work request."""
         qp = self.rng.randrange(2)
-        kind = self.rng.choice(["query_qp", "query_qp", "read_buffer", "read_buffer", "error", "key", "write_buffer"])
+        kind = self.rng.choice(
+            ["query_qp", "query_qp", "read_buffer", "read_buffer", "error", "key", "write_buffer"]
+        )
         if kind == "error" and self.rng.random() < 0.6:
             kind = "query_qp"
 
@@ -311,7 +330,9 @@ Program = list[Make | str]
 """Calls, and ``cq0`` or ``cq1`` where a poll stands."""
 
 
-def program(rng: random.Random, sends: int = 4, receives: int = 2, looks: int = 2, polls: float = 0.6) -> Program:
+def program(
+    rng: random.Random, sends: int = 4, receives: int = 2, looks: int = 2, polls: float = 0.6
+) -> Program:
     """A random order of posts on both queue pairs and what else there is, with polls between."""
     maker = Maker(rng)
     parts: Program = [maker.send(i) for i in (0, 1) for _ in range(sends)]
@@ -352,11 +373,20 @@ def honest(parts: Program, rng: random.Random, *, shared: bool, pace: int = 6) -
 
 # -- altered logs --------------------------------------------------------------------------------
 
-STATUSES = ["SUCCESS", "WR_FLUSH_ERR", "LOC_QP_OP_ERR", "LOC_PROT_ERR", "REM_ACCESS_ERR", "REM_INV_REQ_ERR", "RETRY_EXC_ERR"]
+STATUSES = [
+    "SUCCESS",
+    "WR_FLUSH_ERR",
+    "LOC_QP_OP_ERR",
+    "LOC_PROT_ERR",
+    "REM_ACCESS_ERR",
+    "REM_INV_REQ_ERR",
+    "RETRY_EXC_ERR",
+]
 
 
 def altered(log: list[Action], rng: random.Random) -> tuple[str, list[Action]] | None:
-    """The log with one completion changed, dropped, doubled or swapped with another; None if it has too few."""
+    """The log with one completion changed, dropped, doubled or swapped with another; None if it has too
+    few."""
     code = model().calls["poll_cq"]
     place = list(code.outputs).index("n")
     polls = [i for i, a in enumerate(log) if a.call == "poll_cq" and a.outputs[place]]

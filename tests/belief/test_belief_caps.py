@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from programs import SETTLE, analysis, honest, model, program
+
 from verbs_reference.belief import Belief, Inconclusive
 
 

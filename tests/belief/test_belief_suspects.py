@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from programs import RIGHTS, SETTLE, Device, Env, model, prepare
+
 from verbs_reference.belief import Action, Belief, Refused
 from verbs_reference.model import Model
 from verbs_reference.pending import Analysis
@@ -28,7 +29,7 @@ def original() -> Spec:
 def changed(rule: str, old: str, new: str) -> Model:
     """The model of a specification in which one text of one rule is another."""
     spec = original()
-    parts = {"calls": dict(spec.calls), "families": dict(spec.families)}
+    parts: dict[str, Any] = {"calls": dict(spec.calls), "families": dict(spec.families)}
     for group in parts.values():
         for name, owner in group.items():
             rules = tuple(_changed(r, old, new) if r.id == rule else r for r in owner.rules)
@@ -218,7 +219,12 @@ CHANGES: list[tuple[str, str, str, Callable[[Story], None]]] = [
     ("qp/modify", "qp.state = state", "qp.cut = false", _reset),
     ("qp/modify-illegal", "EINVAL", "ENOMEM", _reset),
     ("wr/post-recv-reset", "EINVAL", "ENOMEM", _reset),
-    ("buf/write", "store(span(buf.addr + offset, size(data)), data)", "store(span(buf.addr, 1), data)", _written),
+    (
+        "buf/write",
+        "store(span(buf.addr + offset, size(data)), data)",
+        "store(span(buf.addr, 1), data)",
+        _written,
+    ),
 ]
 
 
@@ -234,13 +240,15 @@ def refusal(machine: Model, log: list[Action]) -> Refused | None:
 
 
 @pytest.mark.parametrize(("rule", "old", "new", "tell"), CHANGES)
-def test_the_changed_rule_is_among_the_suspects(rule: str, old: str, new: str, tell: Callable[[Story], None]) -> None:
+def test_the_changed_rule_is_among_the_suspects(
+    rule: str, old: str, new: str, tell: Callable[[Story], None]
+) -> None:
     story = Story()
     tell(story)
     while story.device.step(optional=False):
         pass
     log = [*story.device.log, SETTLE]
-    log += [a for a in _empty_polls(story)]
+    log += _empty_polls(story)
     assert refusal(model(), log) is None
     found = refusal(changed(rule, old, new), log)
     assert found is not None, "the change is not noticed"

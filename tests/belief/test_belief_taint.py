@@ -1,11 +1,14 @@
-"""A consumer who breaks its duty is told so, with the rule; what depends on the objects is not judged, the rest is."""
+"""A consumer who breaks its duty is told so, with the rule; what depends on the objects is not judged, the
+rest is."""
 
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from programs import BYTES, Device, analysis, model, prepare
+
 from verbs_reference.belief import Action, Belief, ConsumerError, Refused
 
 OLD = "linux-kernel-2008"
@@ -108,11 +111,15 @@ def test_a_page_list_is_the_drivers_until_the_completion_is_polled(rule: str) ->
         ("mr/dereg-owned", "dereg_mr", {}),
     ],
 )
-def test_a_region_is_the_drivers_while_it_is_registered(rule: str, call: str, args: dict[str, object]) -> None:
+def test_a_region_is_the_drivers_while_it_is_registered(
+    rule: str, call: str, args: dict[str, object]
+) -> None:
     for polled in (False, True):
         pair = connected("linux-kernel")
         n = pair.device.names
-        pair.call("post_send", qp=n["qp0"], wr_id=1, opcode="REG_MR", signaled=True, mr=n["mr0"], key=n["key0"] + 1)
+        pair.call(
+            "post_send", qp=n["qp0"], wr_id=1, opcode="REG_MR", signaled=True, mr=n["mr0"], key=n["key0"] + 1
+        )
         while pair.device.step():
             pass
         if polled:
@@ -128,11 +135,13 @@ def test_what_depends_on_the_objects_is_not_judged_and_the_rest_is() -> None:
     other = pair.make("create_cq", hca=n["hca"], cqe=4)
     both = {"send_cq": other, "recv_cq": other}
     third = pair.make("create_qp", pd=n["pd"], **both, max_send_wr=4, max_recv_wr=4)
-    pair.call("post_send", qp=n["qp0"], wr_id=1, opcode="REG_MR", signaled=True, mr=n["mr0"], key=n["key0"] + 1)
+    pair.call(
+        "post_send", qp=n["qp0"], wr_id=1, opcode="REG_MR", signaled=True, mr=n["mr0"], key=n["key0"] + 1
+    )
     found = pair.wrong("dereg_mr", mr=n["mr0"])
     assert {n["mr0"], n["qp0"], n["qp1"], n["cq0"], n["pd"]} <= found.objects
     assert not {other, third, n["mr1"]} & found.objects
-    outputs = (1, 1, "LOC_LEN_ERR", "REG_MR", 0, 0, frozenset(), 0)
+    outputs: tuple[Any, ...] = (1, 1, "LOC_LEN_ERR", "REG_MR", 0, 0, frozenset(), 0)
     assert pair.belief.observe(Action("poll_cq", (n["cq0"],), "0", outputs)) is None
     assert isinstance(pair.belief.observe(Action("poll_cq", (other,), "0", outputs)), Refused)
     assert isinstance(pair.belief.observe(Action("query_qp", (third,), "0", ("RTS",))), Refused)
@@ -141,7 +150,9 @@ def test_what_depends_on_the_objects_is_not_judged_and_the_rest_is() -> None:
 def test_what_is_made_of_unjudged_objects_is_not_judged() -> None:
     pair = connected("linux-kernel")
     n = pair.device.names
-    pair.call("post_send", qp=n["qp0"], wr_id=1, opcode="REG_MR", signaled=True, mr=n["mr0"], key=n["key0"] + 1)
+    pair.call(
+        "post_send", qp=n["qp0"], wr_id=1, opcode="REG_MR", signaled=True, mr=n["mr0"], key=n["key0"] + 1
+    )
     pair.wrong("dereg_mr", mr=n["mr0"])
     number = pair.belief.number()
     args = (n["pd"], n["cq0"], n["cq0"], 4, 4)
