@@ -145,7 +145,8 @@ class Belief:
     # -- observations ----------------------------------------------------------------------------
 
     def observe(self, action: Action) -> Refused | Inconclusive | None:
-        """Take one call and its result into account; the consumer's duty is asked for with :meth:`duty` before."""
+        """Take one call and its result into account; the consumer's duty is asked for with :meth:`duty`
+        before."""
         self.time += 1
         code = self.model.calls[action.call]
         if self.tainted and self._is_unjudged(code, action):
@@ -245,9 +246,8 @@ class Belief:
     def taint(self, numbers: Iterable[int]) -> frozenset[int]:
         """Mark objects as not judged from now on, and what is connected with them, all memory included.
 
-        References connect, both ways, but not beyond an object that no internal step ever changes: two regions do
-        not depend on each other because they are of one protection domain.
-        """
+        References connect, both ways, but not beyond an object that no internal step ever changes: two
+        regions do not depend on each other because they are of one protection domain."""
         links = self._in(self.branches[0], self._links)
         todo = [x for x in numbers if x > 0]
         while todo:
@@ -282,7 +282,8 @@ class Belief:
         return links
 
     def _is_unjudged(self, code: CallCode, action: Action) -> bool:
-        """Whether the call is about objects that are not judged any more; what it makes is not judged either."""
+        """Whether the call is about objects that are not judged any more; what it makes is not judged
+        either."""
         kinds = zip(code.params.values(), action.args, strict=True)
         if not any(kind.tag == "ref" and value in self.tainted for kind, value in kinds):
             return False

@@ -11,13 +11,13 @@ that field:
     M   contents of memory: a block of 64 bytes, or (0, 0) for any
 
 Two accesses conflict if one of them writes and both touch the same place; H and T do not conflict, E
-conflicts with T only while the queue is empty, and V conflicts with all parts.  Fields that are never written after
-their object was made are left out by the callers: nothing can conflict there.
+conflicts with T only while the queue is empty, and V conflicts with all parts.  Fields that are never
+written after their object was made are left out by the callers: nothing can conflict there.
 
 Places of a state are numbers, so that one test of two sets finds a conflict.  A field is the *cell*
-``number * 64 + slot``, and has three *atoms*, ``4 * cell`` and up: its front, its back, and its back as far as only
-emptiness is concerned.  ``atoms`` makes of a list of accesses a function that returns their atoms.
-"""
+``number * 64 + slot``, and has three *atoms*, ``4 * cell`` and up: its front, its back, and its back as
+far as only emptiness is concerned.  ``atoms`` makes of a list of accesses a function that returns their
+atoms."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ class Access:
     bound: tuple[n.Over, ...] = ()
 
 
-def reads(expr: n.Expr, bound: tuple[n.Over, ...] = ()) -> Iterator[Access]:
+def reads(  # noqa: C901 - one case a node
+    expr: n.Expr, bound: tuple[n.Over, ...] = ()
+) -> Iterator[Access]:
     """Every field that an expression reads."""
     match expr:
         case n.Builtin(op="head" | "last") if isinstance(expr.args[0], n.Field):
@@ -138,7 +140,7 @@ class Resolver:
         self.layout = layout
         self.changing = changing
 
-    def values(self, store: Store, expr: n.Expr, env: Env) -> frozenset[Any]:
+    def values(self, store: Store, expr: n.Expr, env: Env) -> frozenset[Any]:  # noqa: PLR0911 - one case a node
         """All values that the expression may have; refs as numbers.  Over-approximates."""
         match expr:
             case n.Const():
@@ -208,8 +210,8 @@ CELLS = 64
 READ = {"V": (0, 1), "H": (0,), "T": (1,), "E": (0, 2), "A": (0,)}
 WRITE = {"V": (0, 1, 2), "H": (0,), "T": (1, 2), "A": (0,)}
 SOME, ANY = -2, -3
-"""Memory: every access reads SOME; every write writes ANY, and one whose places are not known yet SOME as well;
-a read whose places are not known reads ANY.  Blocks of 64 bytes are the numbers below -3."""
+"""Memory: every access reads SOME; every write writes ANY, and one whose places are not known yet SOME as
+well; a read whose places are not known reads ANY.  Blocks of 64 bytes are the numbers below -3."""
 
 
 @dataclass(slots=True)
@@ -220,10 +222,11 @@ class Footprint:
     writes: set[int] = field(default_factory=set)
     needs: set[int] = field(default_factory=set)
     touched: set[int] = field(default_factory=set)
-    cases: list[CaseFacts] = field(default_factory=list)
+    cases: list[Any] = field(default_factory=list)
 
     def seal(self, agreed: set[int]) -> None:
-        """Compute what writes of others meet; of the agreed atoms all writers write the same, in any order."""
+        """Compute what writes of others meet; of the agreed atoms all writers write the same, in any
+        order."""
         self.touched = self.reads | (self.writes - agreed)
 
 
@@ -317,7 +320,7 @@ class Designators:
         ]
         return lines + [indent + line for line in inner]
 
-    def _many(self, expr: n.Expr) -> str:
+    def _many(self, expr: n.Expr) -> str:  # noqa: PLR0911 - one case a node
         """Source for a group of all values that the expression may have in any future."""
         match expr:
             case n.If():

@@ -1,8 +1,8 @@
 """What happened in one explanation, run again slowly: which rule wrote which field, and from what.
 
-A *cell* is (object number, slot).  For each firing the history holds the cells that its guard read, and for each cell
-that its effect wrote what the new value was made of; for a record that was pushed, part by part.
-"""
+A *cell* is (object number, slot).  For each firing the history holds the cells that its guard read, and
+for each cell that its effect wrote what the new value was made of; for a record that was pushed, part
+by part."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ Part = int | None
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A rule that fired: in a process on the head of its queue, or for a call; with the options chosen for it."""
+    """A rule that fired: in a process on the head of its queue, or for a call; with the options chosen for
+    it."""
 
     rule: str
     process: tuple[int, int] | None

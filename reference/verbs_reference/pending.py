@@ -1,12 +1,13 @@
-"""What the device may still do: the transitions that may come, and the places that each may read and write.
+"""What the device may still do: the transitions that may come, and the places that each may read and
+write.
 
-A *process* is one family of internal steps at one object: (position of the family, object number).  A *move* is a
-process working on one element: one that stands in the queue which the process takes, or that other moves may push
-there.  For each move each case is impossible until every part of its guard holds now or reads a field that some
-possible case may write (with the values that it may write, where these are constants).  What the possible cases
-touch is the move's footprint.  It holds for every future of the state until the consumer's next call, which is what
-the search needs to leave independent moves alone.  ``statics`` holds what does not depend on the state.
-"""
+A *process* is one family of internal steps at one object: (position of the family, object number).  A
+*move* is a process working on one element: one that stands in the queue which the process takes, or
+that other moves may push there.  For each move each case is impossible until every part of its guard
+holds now or reads a field that some possible case may write (with the values that it may write, where
+these are constants).  What the possible cases touch is the move's footprint.  It holds for every future
+of the state until the consumer's next call, which is what the search needs to leave independent moves
+alone.  ``statics`` holds what does not depend on the state."""
 
 from __future__ import annotations
 
@@ -55,18 +56,23 @@ class _Row:
     assigns: list[tuple[int, Callable[..., Any]]]
 
 
+Rows = tuple[set[int], set[int], list[_Row]]
+"""What a move reads in any case, what being enabled needs, and the cases that its element admits."""
+
+
 class Analysis(Statics):
     """The static part, once a model; and what it says of a state."""
 
     def __init__(self, model: Model) -> None:
         super().__init__(model)
-        self._rows: dict[Move, tuple[Any, Any]] = {}
+        self._rows: dict[Move, tuple[Any, Rows]] = {}
         self._slots = [model.layout.slot[f.kind][f.trigger[1]] for f in model.families]
         self._names = {kind: {s: f for f, s in slots.items()} for kind, slots in model.layout.slot.items()}
         self.calls = Calls(self)
 
     def constants_of(self, store: Store, number: int, slot: int) -> set[object] | None:
-        """The constants that steps may set a field to; None if it may become anything, or nothing is known."""
+        """The constants that steps may set a field to; None if it may become anything, or nothing is
+        known."""
         for kind, live in store.live.items():
             if number in live:
                 return self.internal.get((kind, self._names[kind].get(slot, "")))
@@ -128,7 +134,8 @@ class Analysis(Statics):
             self.designators.coming[place] = tuple(elements)
 
     def rows(self, store: Store, move: Move) -> tuple[set[int], set[int], list[_Row]]:
-        """For a move: what it reads in any case, what being enabled needs, and the cases that its element admits."""
+        """For a move: what it reads in any case, what being enabled needs, and the cases that its element
+        admits."""
         (index, number), element = move
         facts = self.families[index]
         moving = facts.moving(store, number, element) if facts.moving is not None else None
@@ -216,8 +223,10 @@ class _Fixpoint:
             path, slot = row.case.looks
             number = path(self.store, row.move[0][1], row.move[1])
             if number > 0 and number * CELLS + slot in self.written:
-                passed = [self._passes(row, number * CELLS + slot) for _ in self._heads(number, slot)]
-                return any(passed)  # every head is tried: each that fails makes the row wait for its cells
+                made = False
+                for _ in self._heads(number, slot):
+                    made = made or self._passes(row, number * CELLS + slot)
+                return made
         return self._passes(row)
 
     def _passes(self, row: _Row, fixed: int = -1) -> bool:

@@ -1,8 +1,8 @@
 """Finds the states in which an observed call can have happened.
 
-From a branch's state the search explores internal steps (``walk``) and tries the call in each state that it meets.
-An explanation that another one reaches by internal steps alone after the call is dropped: the other stands for it.
-"""
+From a branch's state the search explores internal steps (``walk``) and tries the call in each state
+that it meets. An explanation that another one reaches by internal steps alone after the call is
+dropped: the other stands for it."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from verbs_reference.calls import Wanted
 from verbs_reference.footprint import ANY, CELLS, Footprint
 from verbs_reference.history import Event
 from verbs_reference.model import CallCase, CallCode, Model
-from verbs_reference.pending import NOTHING, Analysis, Move, Pending, Process
+from verbs_reference.pending import NOTHING, Analysis, Pending, Process
+from verbs_reference.silence import Silence
 from verbs_reference.store import Entry, NeedChoice, Store, signed
 from verbs_reference.suspects import Report, Suspects
-from verbs_reference.walk import NO_DEBTS, Debts, Key, Step, Visit, Walk
+from verbs_reference.walk import NO_DEBTS, Debts, Step, Walk
 
 if TYPE_CHECKING:
     from verbs_reference.belief import Action, Branch
 
 
-class Capped(Exception):
+class Capped(Exception):  # noqa: N818 - it is no error, but a verdict
     """The search met more states than it is allowed to."""
 
 
 @dataclass(slots=True)
 class Found:
-    """A state after the call: changes from the base, what fired, results that only a rule's outer set allows."""
+    """A state after the call: changes from the base, what fired, results that only a rule's outer set
+    allows."""
 
     changes: list[Entry]
     signature: Any
@@ -135,9 +137,8 @@ class Search:
     def _drop_indifferent(self, code: CallCode, cases: list[CallCase], action: Action, call: Footprint) -> None:
         """Leave out what the call reads where it makes no difference whether a step has changed it.
 
-        That is so for a field which steps only ever set to a constant, if with the constant the same rules explain
-        the call as without, or none do; and if the effect does not read it.
-        """
+        That is so for a field which steps only ever set to a constant, if with the constant the same
+        rules explain the call as without, or none do; and if the effect does not read it."""
         candidates = []
         for atom in call.reads - call.needs:
             if atom >= 0 and atom & 3 == 1:
@@ -174,7 +175,7 @@ class Search:
             store.undo(mark)
         return True
 
-    def _try(
+    def _try(  # noqa: PLR0917
         self,
         code: CallCode,
         cases: list[CallCase],
@@ -335,10 +336,11 @@ class Search:
     # -- silence ---------------------------------------------------------------------------------
 
     def settle(self, branch: Branch, *, all_of_it: bool = False) -> list[Found]:
-        """The branch after the device has said that it has nothing left to do: what must be done is a debt.
+        """The branch after the device has said that it has nothing left to do: what must be done is a
+        debt.
 
-        What can happen in one way only is done at once; with ``all_of_it`` the rest too, in every way that matters.
-        """
+        What can happen in one way only is done at once; with ``all_of_it`` the rest too, in every way
+        that matters."""
         if not any(self.store.active.values()):
             return [self._as_found(branch, [], NO_DEBTS)]
         pending = self.analysis.pending(self.store)
@@ -383,52 +385,6 @@ class Search:
         walk.explore(lambda path, _: self.suspects.note(self.store, code, action, path, report, self._forks))
         self.suspects.rank(report, branch.trail)
         return report
-
-
-class Silence(Walk):
-    """Takes debts until nothing is left, or until several things could come next."""
-
-    def __init__(self, search: Search, pending: Pending, debts: Debts, *, forks: bool) -> None:
-        super().__init__(search, pending, None, debts)
-        self.forks = forks
-        self._looked_at: set[int] = set()
-        for made in pending.prints.values():
-            self._looked_at |= made.reads | made.needs
-
-    def _in_conflict(self, move: Move) -> list[Move]:
-        """When the order of what nobody looks at does not matter, two writes of it do not conflict."""
-        known = self._conflicts.get(move)
-        if known is None:
-            own = self.prints[move]
-            writes = own.writes & self._looked_at if self.forks else own.writes
-            known = self._conflicts[move] = [
-                other
-                for other, theirs in self.prints.items()
-                if other[0] != move[0]
-                and not (writes.isdisjoint(theirs.touched) and theirs.writes.isdisjoint(own.reads | own.needs))
-            ]
-        return known
-
-    def _from(self, path: list[Step], debts: Debts, key: Key, visit: Visit) -> None:
-        self.search.count()
-        steps = self._next(debts)
-        if not steps or (len(steps) > 1 and not self.forks):
-            visit(path, {m: age for m, age in debts.items() if self._remains(m)} if steps else NO_DEBTS)
-        else:
-            self._branch(steps, debts, path, key, visit)
-
-    def _next(self, debts: Debts) -> list[Step]:
-        """The steps of the smallest stubborn set that has any."""
-        best: list[Step] = []
-        for process in dict.fromkeys(m[0] for m in self.prints):
-            queue = self.store.objects[process[1]][self._slots[process[0]]]
-            if queue:
-                steps = self.stubborn([(process, queue[0])], debts)[0]
-                if len(steps) == 1:
-                    return steps
-                if steps and (not best or len(steps) < len(best)):
-                    best = steps
-        return best
 
 
 def note(trial: Trial, action: Action, fired: dict[str, int], trail: Any) -> Any:

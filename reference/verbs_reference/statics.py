@@ -1,4 +1,5 @@
-"""What can be said of the rules before any state is known: which fields steps write, and what each case touches.
+"""What can be said of the rules before any state is known: which fields steps write, and what each case
+touches.
 
 Trees become small functions once, so that nothing is interpreted while a program runs.
 """
@@ -27,7 +28,8 @@ class Test:
 
 @dataclass(slots=True)
 class Pushed:
-    """A push that a case always makes: to which queue, and the parts of the record that are known beforehand."""
+    """A push that a case always makes: to which queue, and the parts of the record that are known
+    beforehand."""
 
     queue: tuple[str, str]
     path: Function
@@ -60,7 +62,8 @@ class CaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A push of an element: in which case, to which object, of the head or of what stands in a queue of its object."""
+    """A push of an element: in which case, to which object, of the head or of what stands in a queue of
+    its object."""
 
     case: int
     path: Function
@@ -142,7 +145,8 @@ class Statics:
     def _needs(
         self, family: Family, expr: n.Expr, *, positive: bool = True, beside: tuple[n.Expr, ...] = ()
     ) -> Iterator[Need]:
-        """What a domain reads; what stands beside an unchanging test counts only where that test leaves it open."""
+        """What a domain reads; what stands beside an unchanging test counts only where that test leaves it
+        open."""
         if isinstance(expr, n.Not):
             yield from self._needs(family, expr.arg, positive=not positive, beside=beside)
             return
@@ -220,7 +224,8 @@ class Statics:
                 yield Pushed((stmt.obj.type.name, stmt.field), path, parts)
 
     def _sources(self, family: Family) -> Iterator[tuple[int, Target]]:
-        """Where the elements of this family's queue come from: other families' heads, or queues of their objects."""
+        """Where the elements of this family's queue come from: other families' heads, or queues of their
+        objects."""
         for i, other in enumerate(self.model.families):
             for index, case in enumerate(other.cases):
                 for stmt in flat(case.body):

@@ -31,7 +31,7 @@ Entry = tuple[Any, Any, Any]
 Places = tuple[tuple[int, int], ...]
 
 
-class NeedChoice(Exception):
+class NeedChoice(Exception):  # noqa: N818 - a question, not an error
     """An expression asked for a choice that is open; the search forks and asks again."""
 
     def __init__(self, name: str) -> None:
@@ -245,7 +245,8 @@ class Store:
         return made
 
     def delta(self, mark: int) -> int:
-        """How a hash of the state, the exclusive or over all cells, differs since the journal had this length.
+        """How a hash of the state, the exclusive or over all cells, differs since the journal had this
+        length.
 
         Look-up tables and sets of busy queues follow from the objects and are left out.
         """
@@ -351,7 +352,8 @@ def signed(store: Store, changes: list[Entry]) -> frozenset[tuple[Any, ...]]:
 def walk_pages(
     pages: tuple[int, ...], page_size: int, first: int, start: int, length: int
 ) -> tuple[tuple[int, int], ...]:
-    """The places of ``length`` bytes from byte ``start`` of a region that begins ``first`` bytes into its pages."""
+    """The places of ``length`` bytes from byte ``start`` of a region that begins ``first`` bytes into its
+    pages."""
     made: list[tuple[int, int]] = []
     position = first + start
     while length > 0 and page_size > 0:

@@ -1,10 +1,10 @@
 """Who is to blame when nothing explains an observation.
 
-The rules that decided a refused call are found from the end.  The test that failed looked at some fields; the firing
-that last wrote such a field is a suspect; then come the firings that wrote what that value was made of, and those
-that wrote what the firing's guard looked at.  A rule that should have written a field and did not is a suspect too:
-one that fired since and was about the same object, or at last one that fired lately.  Nearest causes come first.
-"""
+The rules that decided a refused call are found from the end.  The test that failed looked at some
+fields; the firing that last wrote such a field is a suspect; then come the firings that wrote what that
+value was made of, and those that wrote what the firing's guard looked at.  A rule that should have
+written a field and did not is a suspect too: one that fired since and was about the same object, or at
+last one that fired lately.  Nearest causes come first."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Suspects:
         self.model = model
         self.analysis = analysis
 
-    def note(
+    def note(  # noqa: PLR0917
         self,
         store: Store,
         code: CallCode,
@@ -204,7 +204,8 @@ class Suspects:
     def _follow(
         self, cells: list[tuple[Cell, Part]], entry: Any, firings: list[Firing], report: Report, penalty: int
     ) -> None:
-        """Follow fields back: what values were made of at the next depth, what guards looked at a little later."""
+        """Follow fields back: what values were made of at the next depth, what guards looked at a little
+        later."""
         levels: dict[int, list[tuple[Cell, Part, int]]] = {1: [(cell, part, 0) for cell, part in cells]}
         seen: set[tuple[Cell, Part]] = set()
         for depth in range(1, DEPTH):

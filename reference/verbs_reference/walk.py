@@ -1,16 +1,17 @@
 """Explores the states that can matter to a call, by stubborn sets.
 
-The set holds the call itself; with a move that may run now, every move whose future conflicts with it; with one that
-cannot run, every move that may bring about what it waits for.  Some first step of every sequence that leads to the
-call is in the set, and the rest of the sequence commutes with what is left out (Valmari's theory of stubborn sets;
-``pending`` gives the footprints).
+The set holds the call itself; with a move that may run now, every move whose future conflicts with it;
+with one that cannot run, every move that may bring about what it waits for.  Some first step of every
+sequence that leads to the call is in the set, and the rest of the sequence commutes with what is left
+out (Valmari's theory of stubborn sets; ``pending`` gives the footprints).
 
-What silence says is kept as a *debt*: the moves that were pending when the device said that it had nothing left to
-do had all happened by then, in any order, but none of them needs to be taken before something depends on it.  A call,
-and a move that came up later, wait for the debts that conflict with them, unless these cannot run either.
+What silence says is kept as a *debt*: the moves that were pending when the device said that it had
+nothing left to do had all happened by then, in any order, but none of them needs to be taken before
+something depends on it.  A call, and a move that came up later, wait for the debts that conflict with
+them, unless these cannot run either.
 
-When a call is answered by an entry of a queue that is empty, moves that would put another entry there come later.
-"""
+When a call is answered by an entry of a queue that is empty, moves that would put another entry there
+come later."""
 
 from __future__ import annotations
 
@@ -111,7 +112,8 @@ class Walk:
     # -- stubborn sets ---------------------------------------------------------------------------
 
     def stubborn(self, first: Iterable[Move], debts: Debts, *, owed: bool = False) -> tuple[list[Step], Debts]:
-        """The steps of a stubborn set that may run now, and the debts that are left if debts held a move up in vain.
+        """The steps of a stubborn set that may run now, and the debts that are left if debts held a move
+        up in vain.
 
         ``owed`` restricts the set to debts.
         """

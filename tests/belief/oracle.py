@@ -1,10 +1,10 @@
 """The exact checker that the belief's search is tested against.
 
-It keeps the set of all states that explain what was observed, closed under internal steps: every enabled step of
-every family, with every option of every choice.  Nothing is pruned and nothing is left for later.  States are
-tuples of numbers of interned rows, one row an object, so that what a state leads to is computed once and shared by
-all logs of one program.  It uses the model's compiled guards and effects and none of the search.
-"""
+It keeps the set of all states that explain what was observed, closed under internal steps: every
+enabled step of every family, with every option of every choice.  Nothing is pruned and nothing is left
+for later.  States are tuples of numbers of interned rows, one row an object, so that what a state leads
+to is computed once and shared by all logs of one program.  It uses the model's compiled guards and
+effects and none of the search."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Masks = tuple[int, int]
 """Bits of the rules that fired on every way to a state, and on some way."""
 
 
-class TooLarge(Exception):
+class TooLarge(Exception):  # noqa: N818 - nothing went wrong
     """The set of states does not fit."""
 
 
@@ -164,7 +164,8 @@ class Oracle:
     # -- what a state leads to -------------------------------------------------------------------
 
     def _forks(self, work: Callable[[], int | None]) -> Iterator[int]:
-        """Do something with every combination of the options that it asks for; the bits and states it leads to."""
+        """Do something with every combination of the options that it asks for; the bits and states it
+        leads to."""
         todo: list[dict[str, str]] = [{}]
         store = self.store
         while todo:

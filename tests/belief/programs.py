@@ -1,8 +1,8 @@
-"""Programs, and logs that a conforming device can have written: the model itself, run under a random schedule.
+"""Programs, and logs that a conforming device can have written: the model itself, run under a random
+schedule.
 
-A *program* is a list of calls as functions of what earlier calls returned; a :class:`Device` answers them from a
-model state in which it takes random internal steps between the calls.
-"""
+A *program* is a list of calls as functions of what earlier calls returned; a :class:`Device` answers
+them from a model state in which it takes random internal steps between the calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Any
 
 from verbs_reference.belief import Action
-from verbs_reference.model import Model
+from verbs_reference.model import CallCase, Model
 from verbs_reference.pending import Analysis
 from verbs_reference.store import UNKNOWN, NeedChoice
 from verbs_spec.loader import load
@@ -30,7 +30,8 @@ TWINS = {
     "RECV_INVALIDATE_ERR": ["LOC_ACCESS_ERR", "LOC_QP_OP_ERR"],
     "RECV_BUFFER_ERR": ["LOC_PROT_ERR"],
 }
-"""Statuses of the specification that the enumerators of libibverbs have no name for, and what a device reports."""
+"""Statuses of the specification that the enumerators of libibverbs have no name for, and what a device
+reports."""
 
 Env = dict[str, Any]
 Make = Callable[["Device"], tuple[str, Env]]
@@ -121,6 +122,11 @@ class Device:
             case.effect(self.store, *args, *outputs)
         self.store.journal.clear()
         return self._note(name, args, "0", outputs)
+
+    def _holds(self, cause: CallCase, args: tuple[Any, ...]) -> bool:
+        guard = cause.guard
+        assert guard is not None
+        return bool(self._chosen(lambda: guard(self.store, *args)))
 
     def _note(self, name: str, args: tuple[Any, ...], result: str, outputs: tuple[Any, ...]) -> Action:
         self.log.append(Action(name, args, result, outputs))
@@ -375,7 +381,8 @@ STATUSES = [
 
 
 def altered(log: list[Action], rng: random.Random) -> tuple[str, list[Action]] | None:
-    """The log with one completion changed, dropped, doubled or swapped with another; None if it has too few."""
+    """The log with one completion changed, dropped, doubled or swapped with another; None if it has too
+    few."""
     code = model().calls["poll_cq"]
     place = list(code.outputs).index("n")
     polls = [i for i, a in enumerate(log) if a.call == "poll_cq" and a.outputs[place]]

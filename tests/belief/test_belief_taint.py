@@ -1,4 +1,5 @@
-"""A consumer who breaks its duty is told so, with the rule; what depends on the objects is not judged, the rest is."""
+"""A consumer who breaks its duty is told so, with the rule; what depends on the objects is not judged, the
+rest is."""
 
 from __future__ import annotations
 

@@ -10,7 +10,10 @@ from cli import verbspec
 PROGRAM = "program: p\nfixture: pair\nsteps: |\n"
 
 PROGRAMS = [
-    ("program: p\nsteps: |\n  frobnicate(qp=qp0)\n", ["unknown verb 'frobnicate'", "known under this profile", "post_send"]),
+    (
+        "program: p\nsteps: |\n  frobnicate(qp=qp0)\n",
+        ["unknown verb 'frobnicate'", "known under this profile", "post_send"],
+    ),
     (PROGRAM + "  poll_cq(queue=cq0)\n", ["poll_cq has no parameter 'queue'", "it has cq"]),
     (PROGRAM + "  poll_cq(cq=cq7)\n", ["unknown name 'cq7'", "known here", "cq0"]),
     (PROGRAM + "  poll_cq(cq=qp0)\n", ["this is a ref qp, but a ref cq is needed here"]),
@@ -82,7 +85,8 @@ def test_results_that_are_cut_are_reported_as_far_as_they_go(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [(b"", ["empty"]), (b"not json\n", ["results.jsonl:1"]), (b'{"record":"planet"}\n', ["planet", "header"])]
+    ("content", "words"),
+    [(b"", ["empty"]), (b"not json\n", ["results.jsonl:1"]), (b'{"record":"planet"}\n', ["planet", "header"])],
 )
 def test_results_that_are_none(content: bytes, words: list[str], tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
