@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,18 @@ from verbs_conformance.session import BadProgram, Engine
 from verbs_reference.model import Model
 from verbs_reports.results import ResultsError
 from verbs_spec import tables
+from verbs_spec.document import Spec
 from verbs_spec.errors import ProfileError, SpecError
-from verbs_spec.loader import load
+from verbs_spec.loader import load as load_files
 from verbs_spec.profiles import select
 
 ERROR, USAGE = 3, 4
+
+
+@cache
+def load() -> Spec:
+    """The specification, read once."""
+    return load_files()
 
 
 class Commands(click.Group):
@@ -113,12 +121,16 @@ def _split(profile: Sequence[str], options: dict[str, str]) -> tuple[str, str]:
 @_pairs
 @_profiles
 @click.option("--select", "patterns", multiple=True, metavar="GLOB", help="Only these rules, as 'mr/*'.")
-@click.option("--budget", default="20s", show_default=True, help="Time for the run; stateful programs use what is left.")
+@click.option(
+    "--budget", default="20s", show_default=True, help="Time for the run; stateful programs use what is left."
+)
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Fixes every choice by chance.")
 @click.option("--out", default="verbspec-results", show_default=True, type=click.Path(path_type=Path), help="Folder.")
 @click.option("--strict", is_flag=True, help="A deviation from a should fails the run.")
 @click.option("--full", is_flag=True, help="Print the fixtures' steps too.")
-@click.option("--rerun-failed", "failed", type=click.Path(path_type=Path), help="Only what failed in this results file.")
+@click.option(
+    "--rerun-failed", "failed", type=click.Path(path_type=Path), help="Only what failed in this results file."
+)
 def run(adapter: str, pairs: Sequence[str], profile: Sequence[str], **rest: Any) -> int:
     """Run conformance against a backend and write a report.
 
@@ -185,21 +197,26 @@ def prove(patterns: Sequence[str], profile: Sequence[str]) -> int:
     return prover.prove(select(load(), api or "linux-kernel", transport or "roce"), patterns)
 
 
-@main.group()
-def spec() -> None:
+@main.group("spec")
+def spec_() -> None:
     """Work on the specification itself."""
 
 
-@spec.command()
+@spec_.command()
 @click.option("--tables", "folder", default="spec/tables", type=click.Path(path_type=Path), help="The rendered tables.")
 def check(folder: Path) -> int:
     """Check the specification: it loads under every profile, its tables and its directed programs are up to date."""
     return listing.check(folder)
 
 
-@spec.command("build")
+@spec_.command("build")
 @click.option("--tables", "folder", default="spec/tables", type=click.Path(path_type=Path), help="Where tables go.")
-@click.option("--programs/--no-programs", "with_programs", default=False, help="Search the directed programs anew (minutes).")
+@click.option(
+    "--programs/--no-programs",
+    "with_programs",
+    default=False,
+    help="Search the directed programs anew (minutes).",
+)
 def build_(folder: Path, with_programs: bool) -> int:
     """Render the tables and, if asked, search the directed programs."""
     tables.write(load(), folder)

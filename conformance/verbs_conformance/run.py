@@ -54,6 +54,7 @@ class Settings:
     options: dict[str, str] = field(default_factory=dict)
     only: tuple[str, ...] = ()
     """Names of programs to run; empty for all."""
+    rounds: int = ROUNDS
 
 
 @dataclass(slots=True)
@@ -69,6 +70,8 @@ class Tally:
     calls: int = 0
     unobserved: int = 0
     belief: int = 1
+    stateful_calls: int = 0
+    stateful_unobserved: int = 0
     ran: int = 0
     shown: list[tuple[Judgement, str]] = field(default_factory=list)
 
@@ -77,6 +80,9 @@ class Tally:
         self.ran += 1
         self.calls += done.calls
         self.unobserved += done.unobserved
+        if done.program.kind == "stateful":
+            self.stateful_calls += done.calls
+            self.stateful_unobserved += done.unobserved
         self.belief = max(self.belief, done.belief)
         self.verdicts.append(done.verdict)
         for rule, count in done.fired.items():
@@ -137,7 +143,7 @@ class Run:
 
     def _all(self, writer: Writer) -> None:
         s = self.settings
-        for round_ in range(ROUNDS):
+        for round_ in range(s.rounds):
             for program in self.programs():
                 seed = program.seed if program.seed is not None else s.seed + round_
                 self._done(writer, self.judge.run(program, seed))
@@ -219,7 +225,11 @@ class Run:
         for rule in rules:
             writer.write(rule)
             verdicts.append(rule.verdict)
-        verdicts += [v for v in self.tally.verdicts if v in {Verdict.ERROR, Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.CONSUMER_ERROR}]
+        verdicts += [
+            v
+            for v in self.tally.verdicts
+            if v in {Verdict.ERROR, Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.CONSUMER_ERROR}
+        ]
         if note:
             verdicts.append(Verdict.INCONCLUSIVE)
         code = exit_code(verdicts, strict=self.settings.strict) if rules else exit_code([])
@@ -268,9 +278,15 @@ class Run:
     def _verdict(self, rule: str, reasons: Mapping[str, tuple[Verdict, str]]) -> tuple[Verdict, str]:
         failed = self.tally.failures.get(rule)
         if failed:
-            return Verdict.FAIL, f"nearest suspect of {len(failed)} failing programs, first {failed[0].program.name}"
+            return (
+                Verdict.FAIL,
+                f"nearest suspect of {len(failed)} failing programs, first {failed[0].program.name}",
+            )
         if rule in self.tally.deviations:
-            return Verdict.DEVIATION, f"{self.tally.deviations[rule]} times a result that the rule allows and does not prefer"
+            return (
+                Verdict.DEVIATION,
+                f"{self.tally.deviations[rule]} times a result that the rule allows and does not prefer",
+            )
         if self.tally.fired.get(rule):
             return Verdict.PASS, ""
         if rule in reasons:
