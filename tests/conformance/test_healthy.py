@@ -1,0 +1,75 @@
+"""No shipped program fails on a device without faults, whichever of the legal ways it goes."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from verbs_adapters.softhca import SoftHca
+from verbs_conformance import program as programs
+from verbs_conformance.judge import Judge
+from verbs_conformance.program import Program
+from verbs_conformance.session import Engine
+from verbs_reference.model import Model
+from verbs_reports.verdicts import Verdict
+from verbs_spec.loader import load
+from verbs_spec.profiles import select
+
+APIS = ("linux-kernel", "linux-kernel-2008")
+FINE = frozenset({Verdict.PASS, Verdict.DEVIATION})
+
+DEVICES: dict[str, dict[str, str]] = {
+    "plain": {},
+    "lazy": {
+        "pace": "lazy",
+        "stale_inv": "refuse",
+        "bad_op_status": "MW_BIND_ERR",
+        "poison": "true",
+        "key_byte": "zero",
+    },
+    "eager": {"pace": "eager", "stale_inv": "accept", "rq_slot": "consume", "dma_lkey": "reserved"},
+    "overtaking": {
+        "local_inv_early": "true",
+        "empty_reg": "accept",
+        "send_inv_failure": "silent",
+        "recv_check": "whole",
+    },
+    "roomy": {
+        "cq_slack": "3",
+        "qp_slack": "2",
+        "list_slack": "4",
+        "purge_cqes": "true",
+        "bad_op_status": "LOC_PROT_ERR",
+    },
+}
+"""Devices that differ in all that a device may choose; each option's other value is in one of them."""
+
+
+@cache
+def _engine(api: str) -> Engine:
+    return Engine(Model(select(load(), api, "roce")))
+
+
+@cache
+def _programs() -> tuple[Program, ...]:
+    return tuple(p for p in programs.shipped("programs") if p.kind == "regression")
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("device", sorted(DEVICES))
+def test_no_program_fails(device: str, api: str) -> None:
+    backend = SoftHca({**DEVICES[device], "api": api})
+    judge = Judge(_engine(api), backend, backend.hello(), programs.fixtures())
+    seeds = (1, 2) if device == "plain" else (3,)
+    for program in _programs():
+        if program.applies(api, "roce"):
+            for seed in seeds:
+                done = judge.run(program, seed)
+                assert done.verdict in FINE, (
+                    program.name,
+                    seed,
+                    done.lines[done.fixture_lines :],
+                    done.refused,
+                    done.reason,
+                )
