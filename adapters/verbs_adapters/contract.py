@@ -136,9 +136,7 @@ VERBS: dict[str, Verb] = {
         "Buffers never overlap, and each is followed by at least one unmapped page.",
     ),
     "free_buffer": Verb({"buf": "handle"}, {}, "Give a buffer back."),
-    "write_buffer": Verb(
-        {"buf": "handle", "offset": "nat", "data": "hex"}, {}, "The consumer's CPU stores bytes."
-    ),
+    "write_buffer": Verb({"buf": "handle", "offset": "nat", "data": "hex"}, {}, "The consumer's CPU stores bytes."),
     "read_buffer": Verb(
         {"buf": "handle", "offset": "nat", "length": "nat"},
         {"data": "hex"},
@@ -188,8 +186,7 @@ VERBS: dict[str, Verb] = {
             "max_recv_wr": "nat",
         },
         {"qp": "handle", "qp_num": "nat", "max_send_wr_actual": "nat", "max_recv_wr_actual": "nat"},
-        "A reliable connected queue pair; each work request takes up to two SGEs and is signalled by its own "
-        "flag.",
+        "A reliable connected queue pair; each work request takes up to two SGEs and is signalled by its own flag.",
     ),
     "destroy_qp": Verb({"qp": "handle"}, {}, "Destroy a queue pair."),
     "modify_qp": Verb(

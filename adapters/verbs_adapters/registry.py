@@ -155,9 +155,7 @@ def _seconds(options: Mapping[str, str], key: str, default: float) -> float:
     except ValueError:
         seconds = math.nan
     if not (0 < seconds < math.inf):
-        raise AdapterError(
-            f"`{key}={text}` is not a time: give a positive number of seconds, like `{key}=2.5`"
-        )
+        raise AdapterError(f"`{key}={text}` is not a time: give a positive number of seconds, like `{key}=2.5`")
     return seconds
 
 

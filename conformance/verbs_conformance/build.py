@@ -29,36 +29,64 @@ def limits(engine: Engine, fixtures: Mapping[str, Program]) -> dict[str, Any]:
     return found
 
 
-def witnesses(engine: Engine, fixtures: Mapping[str, Program], depths: tuple[int, ...] = DEPTHS) -> Iterator[Program]:
-    """A program for each rule of a model that the search can fire."""
+def witnesses(
+    engine: Engine, fixtures: Mapping[str, Program], known: list[Program], spared: set[str]
+) -> Iterator[Program]:
+    """A program for each rule of a model that the search can fire, but for those that are spared.
+
+    A known program that still fires its rule is kept, so that only what is missing is searched.
+    """
     api, transport = engine.model.spec.selected or ("", "")
-    wanted = {str(r) for r in engine.model.spec.rules}
+    wanted = {str(r) for r in engine.model.spec.rules} - spared
     standing = sorted(
-        (p for p in fixtures.values() if p.applies(api, transport)), key=lambda p: len(sum(full_steps(p, fixtures), ()))
+        (p for p in fixtures.values() if p.applies(api, transport)),
+        key=lambda p: len(sum(full_steps(p, fixtures), ())),
     )
+    device = limits(engine, fixtures)
+    for fixture in standing:
+        yield Directed(engine, fixture, fixtures, device).program(f"fixture/{fixture.name}", "", ())
+    checker = Directed(engine, standing[0], fixtures, device)
+    for program in known:
+        if program.target in wanted and program.applies(api, transport) and checker.fires(program):
+            wanted.discard(program.target)
+            yield program
+    yield from _searched(engine, fixtures, standing, device, wanted)
+
+
+def _searched(
+    engine: Engine,
+    fixtures: Mapping[str, Program],
+    standing: list[Program],
+    device: dict[str, Any],
+    wanted: set[str],
+) -> Iterator[Program]:
     tentative: dict[str, Program] = {}
-    known = limits(engine, fixtures)
-    for depth in depths:
+    for depth in DEPTHS:
         for fixture in standing:
             if wanted:
-                search = Directed(engine, fixture, fixtures, known)
+                search = Directed(engine, fixture, fixtures, device)
                 yield from search.search(wanted, depth)
                 for rule, program in search.tentative.items():
                     tentative.setdefault(rule, program)
     yield from (tentative[rule] for rule in sorted(wanted & tentative.keys()))
 
 
-def build(spec: Spec, api: str, transport: str) -> list[Program]:
+def build(spec: Spec, api: str, transport: str, known: list[Program], spared: set[str]) -> list[Program]:
     """The directed programs of one API profile, in the order of the specification's rules."""
     engine = Engine(Model(select(spec, api, transport)))
     order = {str(r): i for i, r in enumerate(engine.model.spec.rules)}
-    found = list(witnesses(engine, programs.fixtures()))
+    found = list(witnesses(engine, programs.fixtures(), known, spared))
     return sorted(found, key=lambda p: (order.get(p.target, -1), p.name))
 
 
-def missing(spec: Spec, api: str, transport: str, found: list[Program]) -> list[str]:
-    """The rules of a profile that none of these programs is for."""
-    have = {p.target for p in found}
-    fixed = {p.fixture for p in found if not p.target}
-    model_rules = [str(r) for r in select(spec, api, transport).rules]
-    return [r for r in model_rules if r not in have and not fixed] if not fixed else [r for r in model_rules if r not in have]
+def fired_by_fixtures(spec: Spec, api: str, transport: str) -> set[str]:
+    """The rules that the fixtures of a profile fire, so that every program does."""
+    engine = Engine(Model(select(spec, api, transport)))
+    fixtures = programs.fixtures()
+    device = limits(engine, fixtures)
+    return {
+        rule
+        for p in fixtures.values()
+        if p.applies(api, transport)
+        for rule in Directed(engine, p, fixtures, device).history
+    }

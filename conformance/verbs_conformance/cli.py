@@ -121,12 +121,16 @@ def _split(profile: Sequence[str], options: dict[str, str]) -> tuple[str, str]:
 @_pairs
 @_profiles
 @click.option("--select", "patterns", multiple=True, metavar="GLOB", help="Only these rules, as 'mr/*'.")
-@click.option("--budget", default="20s", show_default=True, help="Time for the run; stateful programs use what is left.")
+@click.option(
+    "--budget", default="20s", show_default=True, help="Time for the run; stateful programs use what is left."
+)
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Fixes every choice by chance.")
 @click.option("--out", default="verbspec-results", show_default=True, type=click.Path(path_type=Path), help="Folder.")
 @click.option("--strict", is_flag=True, help="A deviation from a should fails the run.")
 @click.option("--full", is_flag=True, help="Print the fixtures' steps too.")
-@click.option("--rerun-failed", "failed", type=click.Path(path_type=Path), help="Only what failed in this results file.")
+@click.option(
+    "--rerun-failed", "failed", type=click.Path(path_type=Path), help="Only what failed in this results file."
+)
 def run(adapter: str, pairs: Sequence[str], profile: Sequence[str], **rest: Any) -> int:
     """Run conformance against a backend and write a report.
 
@@ -207,7 +211,12 @@ def check(folder: Path) -> int:
 
 @spec_.command("build")
 @click.option("--tables", "folder", default="spec/tables", type=click.Path(path_type=Path), help="Where tables go.")
-@click.option("--programs/--no-programs", "with_programs", default=False, help="Search the directed programs anew (minutes).")
+@click.option(
+    "--programs/--no-programs",
+    "with_programs",
+    default=False,
+    help="Search the directed programs anew (minutes).",
+)
 def build_(folder: Path, with_programs: bool) -> int:
     """Render the tables and, if asked, search the directed programs."""
     tables.write(load(), folder)

@@ -51,13 +51,14 @@ class Directed:
         self.world = Imagination(self.model, limits=limits)
         self.shapes: list[Shape] = shapes(self.model)
         self.names: dict[str, tuple[str, int]] = {}
+        self.history: set[str] = set()
+        """The rules that the fixture fires."""
         for step in sum(full_steps(fixture, known), ()):
-            self.perform(step, self.names)
+            self.history.update(self.perform(step, self.names))
         self.judge = Judge(engine, ReferenceBackend(self.model, limits), _hello(engine, limits), known)
         self.tried: dict[str, int] = {}
         self.tentative: dict[str, Program] = {}
         """Witnesses that depend on how an open choice is taken, for rules that have no other."""
-        self.started = list(self.world.fired)
         self.world.store.journal.clear()
 
     # -- running ---------------------------------------------------------------------------------
@@ -67,7 +68,8 @@ class Directed:
         self.world.fired = []
         if step.call == "settle":
             self.world.quiesce()
-        elif step.call == "drain":
+            return self.world.fired
+        if step.call == "drain":
             self._drain(step, names)
         else:
             code = self.model.calls[step.call]
@@ -108,10 +110,6 @@ class Directed:
 
     def search(self, wanted: set[str], depth: int = MAX_DEPTH) -> Iterator[Program]:
         """Programs for wanted rules, shortest first; what is found is taken out of ``wanted``."""
-        fired = {r for r in self.started if r in wanted}
-        if fired:
-            wanted -= fired
-            yield self.program(f"fixture/{self.fixture.name}", "", ())
         tentative: dict[str, Program] = {}
         level = [State((), dict(self.names), _counts(self.names), 1, [], False)]
         seen: set[Any] = set()
@@ -187,7 +185,7 @@ class Directed:
 
     def _outline(self, root: int) -> Any:
         """The state without numbers and contents: two states of one outline are not both searched from."""
-        made = []
+        made: list[tuple[int, int, object]] = []
         for number, slot, value in self.world.store.signature(root):
             if isinstance(value, bool) or (isinstance(value, str) and len(value) < 32) or value is None:
                 made.append((number, slot, value))
@@ -205,9 +203,7 @@ class Directed:
     @property
     def blocking(self) -> frozenset[str]:
         """Rules after which a program does not go on: the consumer broke its duty."""
-        return frozenset(
-            c.id for d in self.model.calls.values() for c in d.causes if c.undefined is not None
-        )
+        return frozenset(c.id for d in self.model.calls.values() for c in d.causes if c.undefined is not None)
 
     # -- programs --------------------------------------------------------------------------------
 

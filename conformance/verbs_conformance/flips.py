@@ -103,7 +103,11 @@ def _dropped(rule: Rule, name: str, do: Text) -> Iterator[Flip]:
 def _is_structural(stmt: ast.stmt) -> bool:
     """Whether leaving the statement out leaves no machine: an object is missing, or a step takes nothing."""
     for node in ast.walk(stmt):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"new", "pop", "start", "used", "refuse", "take", "delete", "discard"}:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in {"new", "pop", "start", "used", "refuse", "take", "delete", "discard"}
+        ):
             return True
     return False
 

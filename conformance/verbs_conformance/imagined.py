@@ -16,9 +16,9 @@ from typing import Any
 
 from verbs_reference import nodes as n
 from verbs_reference.model import CallCase, CallCode, Model
-from verbs_reference.search import Step as Move
 from verbs_reference.store import NeedChoice, Store
 from verbs_reference.types import Type
+from verbs_reference.walk import Step as Move
 
 FRESH = 0x10000
 
@@ -26,7 +26,13 @@ FRESH = 0x10000
 class Imagination:
     """A model's state that is run: calls with made-up outputs, internal steps by a seeded choice."""
 
-    def __init__(self, model: Model, seed: int = 0, options: dict[str, str] | None = None, limits: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        seed: int = 0,
+        options: dict[str, str] | None = None,
+        limits: dict[str, Any] | None = None,
+    ) -> None:
         self.model = model
         self.store: Store = model.store()
         self.random = random.Random(seed)
@@ -91,9 +97,13 @@ class Imagination:
     # -- calls -----------------------------------------------------------------------------------
 
     def causes(self, code: CallCode, args: tuple[Any, ...]) -> list[CallCase]:
-        """The causes of failure that hold."""
+        """The causes of failure that hold; one that always holds is the device's to use and never imagined."""
         return self._choosing(  # type: ignore[no-any-return]
-            lambda: [c for c in code.causes if c.guard is not None and c.guard(self.store, *args)]
+            lambda: [
+                c
+                for c in code.causes
+                if c.guard is not None and not isinstance(c.guard_tree, n.Const) and c.guard(self.store, *args)
+            ]
         )
 
     def call(self, code: CallCode, args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...], list[CallCase]]:

@@ -10,6 +10,7 @@ A failing program comes out as a program like any other and is shrunk as such: s
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -27,6 +28,8 @@ from verbs_reports.verdicts import Verdict
 
 STEPS = 40
 CHUNK = 25
+WIDEST = 32
+"""A program that leaves more explanations than this is not drawn further: its calls would cost too much."""
 USUAL = 10
 """Of sixteen draws so many give a menu's first entry."""
 
@@ -52,8 +55,9 @@ def entry(menu: Menu, offered: Sequence[str], draw: int) -> str:
 class Driver:
     """What one drawn program does to a backend; the machine is a thin shell around it."""
 
-    def __init__(self, judge: Judge, fixture: Program, number: int) -> None:
+    def __init__(self, judge: Judge, fixture: Program, number: int, until: float = math.inf) -> None:
         self.judge = judge
+        self.until = until
         self.fixture = fixture
         self.seed = number
         self.session: Session = judge.session()
@@ -77,6 +81,8 @@ class Driver:
 
     def draw(self, shape: Shape, draws: Sequence[int]) -> Step | None:
         """The step of a shape for these draws; None if it cannot be made now or would break a duty."""
+        if time.monotonic() > self.until or len(self.session.belief.branches) > WIDEST:
+            return None
         names = self.session.live()
         order = iter(draws)
         step = build(shape, names, self.fresh, self.made_of, lambda menu, offered: entry(menu, offered, next(order)))
@@ -121,7 +127,9 @@ class Stateful:
         api, transport = spec.selected or ("", "")
         self.shapes = shapes(judge.engine.model)
         self.fixtures = [
-            p for p in judge.fixtures.values() if p.applies(api, transport) and len(full_steps(p, judge.fixtures)[0]) + len(p.steps) > 1
+            p
+            for p in judge.fixtures.values()
+            if p.applies(api, transport) and len(full_steps(p, judge.fixtures)[0]) + len(p.steps) > 1
         ]
         self.done: list[Judgement] = []
         self.serial = 0
@@ -165,7 +173,7 @@ class Stateful:
 
     def _driver(self, fixture: int) -> Driver:
         self.serial += 1
-        return Driver(self.judge, self.fixtures[fixture], self.seed * 100_003 + fixture)
+        return Driver(self.judge, self.fixtures[fixture], self.seed * 100_003 + fixture, self.until)
 
     def _finished(self, driver: Driver) -> None:
         self.done.append(driver.finish())
@@ -182,7 +190,7 @@ def machine_class(
     class Machine(RuleBasedStateMachine):
         driver: Any = None
 
-        @initialize(fixture=st.integers(0, fixtures - 1))  # type: ignore[untyped-decorator]
+        @initialize(fixture=st.integers(0, fixtures - 1))
         def start(self, fixture: int) -> None:
             self.driver = make(fixture)
             self.driver.start()

@@ -27,7 +27,19 @@ from verbs_conformance.session import BadProgram, Step
 from verbs_spec.errors import SpecError, listed, near
 from verbs_spec.text import Map, Node, Seq, Text, read
 
-_KEYS = ("program", "kind", "target", "says", "sources", "api", "transport", "seed", "options", "fixture", "steps")
+_KEYS = (
+    "program",
+    "kind",
+    "target",
+    "says",
+    "sources",
+    "api",
+    "transport",
+    "seed",
+    "options",
+    "fixture",
+    "steps",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +151,9 @@ def step(line: Text) -> Step:
     try:
         tree = ast.parse(line.strip())
     except SyntaxError as e:
-        raise SpecError(f"{str(line).strip()!r} is not a step: {e.msg}", line.at(0, max((e.offset or 1) - 1, 0))) from None
+        raise SpecError(
+            f"{str(line).strip()!r} is not a step: {e.msg}", line.at(0, max((e.offset or 1) - 1, 0))
+        ) from None
     form = "a step is 'verb(name=value, ...)' or 'x = verb(...)'"
     if len(tree.body) != 1:
         raise SpecError(f"{str(line).strip()!r} is not one step; {form}", line.where)
@@ -165,10 +179,13 @@ def step(line: Text) -> Step:
 
 def _program(node: Node) -> Program:
     if not isinstance(node, Map):
-        raise SpecError("a program is a mapping with program and steps", getattr(node, "where", None))
+        raise SpecError("a program is a mapping with program and steps", node.where)
     for key in node:
         if key not in _KEYS:
-            raise SpecError(f"unknown key {str(key)!r} in a program; the keys are {listed(_KEYS)}{near(key, _KEYS)}", key.where)
+            raise SpecError(
+                f"unknown key {str(key)!r} in a program; the keys are {listed(_KEYS)}{near(key, _KEYS)}",
+                key.where,
+            )
     for key in ("program", "steps"):
         if key not in node:
             raise SpecError(f"a program must have {key!r}; it has {listed([str(k) for k in node])}", node.where)

@@ -18,7 +18,9 @@ from verbs_reference.types import Type
 class ReferenceBackend:
     """A model behind the contract; ``busy`` steps are drawn before each call, 0 leaves all work to ``settle``."""
 
-    def __init__(self, model: Model, limits: Mapping[str, Any], busy: int = 3, options: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, model: Model, limits: Mapping[str, Any], busy: int = 3, options: dict[str, str] | None = None
+    ) -> None:
         self.model = model
         self.limits = dict(limits)
         self.busy = busy

@@ -225,7 +225,11 @@ class Run:
         for rule in rules:
             writer.write(rule)
             verdicts.append(rule.verdict)
-        verdicts += [v for v in self.tally.verdicts if v in {Verdict.ERROR, Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.CONSUMER_ERROR}]
+        verdicts += [
+            v
+            for v in self.tally.verdicts
+            if v in {Verdict.ERROR, Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.CONSUMER_ERROR}
+        ]
         if note:
             verdicts.append(Verdict.INCONCLUSIVE)
         code = exit_code(verdicts, strict=self.settings.strict) if rules else exit_code([])
@@ -274,9 +278,15 @@ class Run:
     def _verdict(self, rule: str, reasons: Mapping[str, tuple[Verdict, str]]) -> tuple[Verdict, str]:
         failed = self.tally.failures.get(rule)
         if failed:
-            return Verdict.FAIL, f"nearest suspect of {len(failed)} failing programs, first {failed[0].program.name}"
+            return (
+                Verdict.FAIL,
+                f"nearest suspect of {len(failed)} failing programs, first {failed[0].program.name}",
+            )
         if rule in self.tally.deviations:
-            return Verdict.DEVIATION, f"{self.tally.deviations[rule]} times a result that the rule allows and does not prefer"
+            return (
+                Verdict.DEVIATION,
+                f"{self.tally.deviations[rule]} times a result that the rule allows and does not prefer",
+            )
         if self.tally.fired.get(rule):
             return Verdict.PASS, ""
         if rule in reasons:

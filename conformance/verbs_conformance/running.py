@@ -66,11 +66,23 @@ def run(
     api, transport = engine.model.spec.selected or ("", "")
     only: tuple[str, ...] = ()
     if failed is not None:
-        only = tuple(p.name for p in read(failed).programs if p.verdict in {Verdict.FAIL, Verdict.ERROR, Verdict.INCONCLUSIVE})
+        only = tuple(
+            p.name for p in read(failed).programs if p.verdict in {Verdict.FAIL, Verdict.ERROR, Verdict.INCONCLUSIVE}
+        )
         if not only:
             raise click.UsageError(f"{failed} holds no program that failed, so there is nothing to run again")
     settings = Settings(
-        api, transport, seed, duration(budget), tuple(patterns), out, strict, command, adapter, dict(options), only
+        api,
+        transport,
+        seed,
+        duration(budget),
+        tuple(patterns),
+        out,
+        strict,
+        command,
+        adapter,
+        dict(options),
+        only,
     )
     console = Console(highlight=False, soft_wrap=True)
     hello = backend.hello()
@@ -115,7 +127,10 @@ def _failure(
 ) -> None:
     title = "fail" if done.verdict == Verdict.FAIL else str(done.verdict)
     console.print()
-    console.print(f"{title}: {done.program.name} (after the fixture {done.program.fixture}, seed {done.seed})", style="bold red")
+    console.print(
+        f"{title}: {done.program.name} (after the fixture {done.program.fixture}, seed {done.seed})",
+        style="bold red",
+    )
     for line in transcript(done, full):
         console.print(line, markup=False)
     if file is not None:

@@ -63,8 +63,8 @@ def _kind(model: Model, entry: str, param: object) -> str:
 
 def _template(text: str, names: set[str]) -> str:
     """The entry as a format string: names of other menus become fields."""
-    if text.split()[0] in {"each", "fresh"}:
-        return text.split()[0]
+    if text.split(maxsplit=1)[0] in {"each", "fresh"}:
+        return text.split(maxsplit=1)[0]
     try:
         tree = ast.parse(text, mode="eval")
     except SyntaxError:
@@ -100,7 +100,11 @@ def options(menu: Menu, names: Names, chosen: dict[str, str], fresh: int) -> lis
 
 
 def build(
-    shape: Shape, names: Names, fresh: int, counts: dict[str, int], pick: Callable[[Menu, Sequence[str]], str | None]
+    shape: Shape,
+    names: Names,
+    fresh: int,
+    counts: dict[str, int],
+    pick: Callable[[Menu, Sequence[str]], str | None],
 ) -> Step | None:
     """A step of this shape; ``pick`` chooses from each menu, None where nothing can be chosen."""
     chosen: dict[str, str] = {}

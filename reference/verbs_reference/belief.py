@@ -32,6 +32,8 @@ from verbs_reference.store import Entry, Store
 from verbs_reference.walk import NO_DEBTS, Debts
 
 Fired = dict[str, int]
+EXPLAINED = 8
+"""So many branches are asked why they refuse; what they say differs little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,11 +303,11 @@ class Belief:
 
     def _refuse(self, code: CallCode, action: Action) -> Refused:
         allowed: dict[str, None] = {}
-        scores: dict[str, int] = {}
-        for branch in self.branches:
+        scores: dict[str, tuple[int, ...]] = {}
+        for branch in self.branches[:EXPLAINED]:
             report = self._in(branch, lambda b=branch: self.search.explain(code, action, b))
             allowed.update(dict.fromkeys(report.allowed))
-            for rank, rule in enumerate(report.suspects):
+            for rule, rank in report.ranks.items():
                 scores[rule] = min(scores.get(rule, rank), rank)
         suspects = sorted(scores, key=lambda r: scores[r])[:5]
         return Refused(action, tuple(allowed), tuple(suspects))

@@ -10,7 +10,7 @@ from verbs_reference import footprint as fp
 from verbs_reference import nodes as n
 from verbs_reference.footprint import ANY, SOME, Access, Footprint
 from verbs_reference.model import CallCase, CallCode, Model
-from verbs_reference.statics import Statics, inline, inline_statement, places_of
+from verbs_reference.statics import Statics, inline, inline_statement, lasting, places_of
 from verbs_reference.store import Store
 
 if TYPE_CHECKING:
@@ -110,7 +110,11 @@ class Calls:
         values = (*action.args, *action.outputs)
         for case in cases:
             facts = self.facts[case.id]
-            for function, into in ((facts.reads, made.reads), (facts.looks, made.needs), (facts.writes, made.writes)):
+            for function, into in (
+                (facts.reads, made.reads),
+                (facts.looks, made.needs),
+                (facts.writes, made.writes),
+            ):
                 if function is not None:
                     into |= function(store, *values)
             if facts.memory:
@@ -222,9 +226,10 @@ def _touched_by_steps(statics: Statics) -> dict[tuple[str, str], set[tuple[str, 
     found: dict[tuple[str, str], set[tuple[str, bool]]] = {}
     for family in statics.model.families:
         found.setdefault(family.trigger, set()).add(("H", False))
-        trees = [family.domain_tree] if family.domain_tree is not None else []
+        domain = family.domain_tree
         for case in family.cases:
-            accesses = [a for t in (*trees, case.when_tree) for a in fp.reads(inline(family, t))]
+            accesses = [] if domain is None else list(lasting(inline(family, domain)))
+            accesses += list(fp.reads(inline(family, case.when_tree)))
             accesses += list(fp.effects(inline_statement(family, s) for s in case.body))
             for a in accesses:
                 key = ("", "") if a.part == "M" else (a.obj.type.name, "" if a.part == "A" else a.field)

@@ -275,7 +275,9 @@ class Compiler:
                 return f"S.push({self.text(stmt.obj)}, {self._slot(stmt)}, {self.text(stmt.value)}, {trigger})"
             case n.Pop() | n.Clear():
                 null = self.layout.null[stmt.obj.type.name]
-                rest = f"D[{self.text(stmt.obj)} or {null}][{self._slot(stmt)}][1:]" if isinstance(stmt, n.Pop) else "()"
+                rest = (
+                    f"D[{self.text(stmt.obj)} or {null}][{self._slot(stmt)}][1:]" if isinstance(stmt, n.Pop) else "()"
+                )
                 return f"S.queue({self.text(stmt.obj)}, {self._slot(stmt)}, {rest}, {self._trigger(stmt)})"
             case _:
                 raise TypeError(f"no such statement: {stmt}")

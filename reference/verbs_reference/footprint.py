@@ -226,9 +226,7 @@ def cells(found: Iterable[int]) -> frozenset[int]:
 
 def blocks(places: Iterable[tuple[int, int]]) -> set[int]:
     """The atoms of stretches of memory."""
-    return {
-        -4 - block for start, size in places if size for block in range(start >> 6, (start + size - 1 >> 6) + 1)
-    }
+    return {-4 - block for start, size in places if size for block in range(start >> 6, (start + size - 1 >> 6) + 1)}
 
 
 class Designators:
@@ -290,7 +288,12 @@ class Designators:
             lines.append(f"{indent}for v_{over.var} in {domain}:")
             indent += "    "
         tail = "".join(f"o + {x}, " for x in shifts)
-        inner = [f"for o in {self._many(obj)}:", "    if o > 0:", f"        o *= {4 * CELLS}", f"        r.update(({tail}))"]
+        inner = [
+            f"for o in {self._many(obj)}:",
+            "    if o > 0:",
+            f"        o *= {4 * CELLS}",
+            f"        r.update(({tail}))",
+        ]
         return lines + [indent + line for line in inner]
 
     def _many(self, expr: n.Expr) -> str:

@@ -148,9 +148,7 @@ class Induction:
     def _drop(self, invariant: Invariant, fall: Fall) -> None:
         self.fallen[invariant.id] = fall
         self.steps = {
-            key: used
-            for key, used in self.steps.items()
-            if key[0] != invariant.id and invariant.id not in used
+            key: used for key, used in self.steps.items() if key[0] != invariant.id and invariant.id not in used
         }
 
     def _step(self, invariant: Invariant, transition: Transition) -> bool:
@@ -159,9 +157,7 @@ class Induction:
             self.steps[invariant.id, transition.id] = answer.used if answer else frozenset()
             return True
         if answer.status == "unknown":
-            lines: tuple[str, ...] = (
-                f"z3 gave no answer for {transition.id} within {self.asker.seconds:g} seconds",
-            )
+            lines: tuple[str, ...] = (f"z3 gave no answer for {transition.id} within {self.asker.seconds:g} seconds",)
             self._drop(invariant, Fall("unknown", (transition.id,), lines))
             return False
         situation, after, _ = self.frames[transition.id, answer.question.situation.base.exact]

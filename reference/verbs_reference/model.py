@@ -294,9 +294,7 @@ class _Trees:
     def assigned(self) -> set[tuple[str, str]]:
         """The fields that some statement assigns."""
         bodies = [r[3] for c in self.calls for r in c.rules] + [r[2] for f in self.families for r in f.rules]
-        return {
-            (s.obj.type.name, s.field) for body in bodies for s in n.flat(body) if isinstance(s, n.Assign)
-        }
+        return {(s.obj.type.name, s.field) for body in bodies for s in n.flat(body) if isinstance(s, n.Assign)}
 
     def bodies(self) -> Iterator[tuple[CallRule | StepRule, tuple[n.Stmt, ...]]]:
         """The statements of every rule."""
@@ -307,9 +305,7 @@ class _Trees:
 
     def looked_up(self) -> set[tuple[str, str]]:
         """The fields through which objects are found."""
-        return {
-            (e.kind, e.field) for top in self.expressions() for e in n.walk(top) if isinstance(e, n.Lookup)
-        }
+        return {(e.kind, e.field) for top in self.expressions() for e in n.walk(top) if isinstance(e, n.Lookup)}
 
 
 def literal(expr: n.Expr, where: Where) -> object:
@@ -319,4 +315,3 @@ def literal(expr: n.Expr, where: Where) -> object:
     if isinstance(expr, n.Flags):
         return frozenset(literal(i, where) for i in expr.items)
     raise SpecError("an initial value is a literal: a number, true, false, an enumerator or {enumerators}", where)
-

@@ -69,9 +69,7 @@ class State:
     def make(self, kind: str, values: dict[str, Any]) -> int:
         """A new live object."""
         number = max(self.things, default=0) + 1
-        fields: dict[str, Any] = {
-            name: self.voc.default(info.type) for name, info in self.voc.objects[kind].items()
-        }
+        fields: dict[str, Any] = {name: self.voc.default(info.type) for name, info in self.voc.objects[kind].items()}
         fields.update(self.initial.get(kind, {}))
         fields.update(values)
         for name, info in self.voc.objects[kind].items():
@@ -170,7 +168,7 @@ class _Reader:
         self.state = state
         self.env = env
 
-    def value(self, expr: n.Expr) -> Any:  # noqa: PLR0911 - one case for each construct
+    def value(self, expr: n.Expr) -> Any:
         """The value of an expression."""
         match expr:
             case n.Const():
@@ -193,7 +191,7 @@ class _Reader:
             case _:
                 return self._plain(expr)
 
-    def _plain(self, expr: n.Expr) -> Any:  # noqa: PLR0911 - one case for each construct
+    def _plain(self, expr: n.Expr) -> Any:
         """What depends on the values of its parts alone."""
         match expr:
             case n.Not():
@@ -291,7 +289,7 @@ def compare(op: str, kind: Type, left: Any, right: Any) -> bool:
     return bool({"<": less, "<=": less or equal, ">": not less and not equal, ">=": not less}[op])
 
 
-def function(op: str, args: list[Any]) -> Any:  # noqa: PLR0911 - one case for each construct
+def function(op: str, args: list[Any]) -> Any:
     """The functions that depend on their arguments alone."""
     match op:
         case "len" | "size":

@@ -207,9 +207,7 @@ class Parser:
     def _member(self, node: ast.Compare, group_node: ast.expr, scope: Scope) -> n.Expr:
         item = self._expr(node.left, scope)
         if isinstance(group_node, ast.Tuple):
-            tests = [
-                n.Compare(BOOL, "==", item, self._typed(e, scope, item.type)) for e in group_node.elts
-            ]
+            tests = [n.Compare(BOOL, "==", item, self._typed(e, scope, item.type)) for e in group_node.elts]
             return tests[0] if len(tests) == 1 else n.Logic(BOOL, "or", tuple(tests))
         group = self._expr(group_node, scope)
         fits = (group.type.tag == "flags" and item.type == Type("enum", group.type.name)) or (
@@ -313,9 +311,7 @@ class Parser:
             raise _Refused("a generator is 'for x in domain' with at most one 'if'", gen.target)
         domain: n.Expr | str
         name = gen.iter.id if isinstance(gen.iter, ast.Name) else ""
-        if name in self.voc.objects and not (
-            name in scope and scope[name].type.tag in {"queue", "flags"}
-        ):
+        if name in self.voc.objects and not (name in scope and scope[name].type.tag in {"queue", "flags"}):
             domain, elem = name, Type("ref", name)
         else:
             domain = self._expr(gen.iter, scope)
@@ -502,4 +498,3 @@ def _only(node: ast.Call, name: str) -> ast.expr:
     if len(node.args) != 1:
         raise _Refused(f"{name} takes one argument", node)
     return node.args[0]
-

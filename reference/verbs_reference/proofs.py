@@ -148,8 +148,7 @@ class Prover:
         causes = [c for c in source.causes if any(bars(c, case) for case in source.successes)]
         barred = [neg(situation.value(c.guard_tree)) for c in causes if c.guard_tree is not None]
         return barred, {
-            case.id: True if case.guard_tree is None else situation.value(case.guard_tree)
-            for case in source.successes
+            case.id: True if case.guard_tree is None else situation.value(case.guard_tree) for case in source.successes
         }
 
     def _wrong(self, source: CallCode | Family, answer: Answer) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -157,9 +156,7 @@ class Prover:
         situation = answer.question.situation
         _, whens = self._whens(source, situation)
         holding = tuple(name for name, when in whens.items() if s.decode(answer.model, when))
-        title = (
-            f"overlap of {' and '.join(holding)}" if holding else f"hole in {source.name}: no case applies"
-        )
+        title = f"overlap of {' and '.join(holding)}" if holding else f"hole in {source.name}: no case applies"
         lines = known_lines(situation, answer.model, _reads(source))
         return holding or (source.name,), (title, *lines)
 

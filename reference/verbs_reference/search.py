@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from verbs_reference.calls import Wanted
 from verbs_reference.footprint import ANY, CELLS, Footprint
+from verbs_reference.history import Event
 from verbs_reference.model import CallCase, CallCode, Model
 from verbs_reference.pending import NOTHING, Analysis, Move, Pending, Process
 from verbs_reference.store import Entry, NeedChoice, Store, signed
-from verbs_reference.suspects import Event, Report, Suspects
+from verbs_reference.suspects import Report, Suspects
 from verbs_reference.walk import NO_DEBTS, Debts, Key, Step, Visit, Walk
 
 if TYPE_CHECKING:
@@ -116,9 +117,7 @@ class Search:
             if action.result in c.returns and (c.plain is None or c.plain(store, *action.args, *action.outputs))
         ]
 
-    def _relevant(
-        self, code: CallCode, cases: list[CallCase], action: Action
-    ) -> tuple[Pending, Footprint | None]:
+    def _relevant(self, code: CallCode, cases: list[CallCase], action: Action) -> tuple[Pending, Footprint | None]:
         """The footprints of all moves and of the call; none if nothing that is pending can matter to it."""
         if not any(self.store.active.values()):
             return NOTHING, None
@@ -203,7 +202,7 @@ class Search:
         for step in path:
             rule = self.model.families[step.process[0]].cases[step.case].id
             fired[rule] = fired.get(rule, 0) + 1
-            trail = (trail, Event(rule, step.process, step.head, None))
+            trail = (trail, Event(rule, step.process, step.head, None, (*step.once, *step.fixed)))
         return fired, trail
 
     def _outcomes(self, code: CallCode, cases: list[CallCase], action: Action) -> Iterator[Trial]:
@@ -381,10 +380,8 @@ class Search:
         walk = Walk(self, pending, call, branch.debts)
         self._left = self.limit
         report = Report()
-        walk.explore(
-            lambda path, _: self.suspects.note(self.store, code, action, branch.trail, path, report, self._forks)
-        )
-        report.rank()
+        walk.explore(lambda path, _: self.suspects.note(self.store, code, action, path, report, self._forks))
+        self.suspects.rank(report, code, action, branch.trail)
         return report
 
 
@@ -439,5 +436,5 @@ def note(trial: Trial, action: Action, fired: dict[str, int], trail: Any) -> Any
     for case in trial.ruling:
         if len(trial.ruling) == 1:
             fired[case.id] = fired.get(case.id, 0) + 1
-        trail = (trail, Event(case.id, None, 0, action))
+        trail = (trail, Event(case.id, None, 0, action, (*trial.once, *trial.fixed)))
     return trail

@@ -118,7 +118,7 @@ class Reading:
         self.base = state.base
         self.voc = state.base.voc
 
-    def value(self, expr: n.Expr, env: Env) -> Any:  # noqa: PLR0911 - one case for each construct
+    def value(self, expr: n.Expr, env: Env) -> Any:
         """The term of an expression."""
         if expr.type.is_opaque:
             return OPAQUE
@@ -143,7 +143,7 @@ class Reading:
             case _:
                 return self._plain(expr, env)
 
-    def _plain(self, expr: n.Expr, env: Env) -> Any:  # noqa: PLR0911 - one case for each construct
+    def _plain(self, expr: n.Expr, env: Env) -> Any:
         match expr:
             case n.Not():
                 return neg(self.value(expr.arg, env))
@@ -200,9 +200,7 @@ class Reading:
     def _compare(self, expr: n.Compare, env: Env) -> Any:
         left, right = self.value(expr.left, env), self.value(expr.right, env)
         if left is OPAQUE or right is OPAQUE:
-            return self.base.unknowns.make(
-                f"test {len(self.base.unknowns.facts)}: {n.show(expr)}", Type("bool")
-            )
+            return self.base.unknowns.make(f"test {len(self.base.unknowns.facts)}: {n.show(expr)}", Type("bool"))
         if expr.op in {"==", "!="}:
             same = s.equal(left, right)
             return same if expr.op == "==" else neg(same)
@@ -247,7 +245,7 @@ class Reading:
             case _:
                 raise TypeError(f"no such quantifier: {expr.op}")
 
-    def _builtin(self, expr: n.Builtin, env: Env) -> Any:  # noqa: PLR0911 - one case for each construct
+    def _builtin(self, expr: n.Builtin, env: Env) -> Any:
         args = [self.value(a, env) for a in expr.args]
         match expr.op:
             case "len":
@@ -264,9 +262,7 @@ class Reading:
             case "shl":
                 return s.shl(args[0], self.base.exact)
             case "size":
-                return self.base.unknowns.make(
-                    f"size {len(self.base.unknowns.facts)}: {n.show(expr)}", Type("nat")
-                )
+                return self.base.unknowns.make(f"size {len(self.base.unknowns.facts)}: {n.show(expr)}", Type("nat"))
             case _:
                 raise TypeError(f"no such function: {expr.op}")
 

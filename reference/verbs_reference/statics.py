@@ -122,7 +122,8 @@ class Statics:
 
     def _part(self, tree: n.Expr, names: list[str]) -> Test:
         return Test(
-            self.model.compiler.expression(tree, names), self.designators.atoms(self.kept(fp.reads(tree)), names)
+            self.model.compiler.expression(tree, names),
+            self.designators.atoms(self.kept(fp.reads(tree)), names),
         )
 
     def _test(self, parts: list[n.Expr], names: list[str]) -> Function | None:
@@ -279,6 +280,17 @@ def _wanting(access: Access, expr: n.Expr) -> Access:
             return replace(access, part="H")
         case _:
             return access
+
+
+def lasting(expr: n.Expr, *, positive: bool = True) -> Iterator[Access]:
+    """What a condition reads, a push left out where it cannot make the condition false."""
+    if isinstance(expr, n.Not):
+        yield from lasting(expr.arg, positive=not positive)
+    elif isinstance(expr, n.Logic):
+        for child in expr.args:
+            yield from lasting(child, positive=positive)
+    else:
+        yield from (_wanting(a, expr) if positive else a for a in fp.reads(expr))
 
 
 def places_of(access: Access) -> n.Expr:

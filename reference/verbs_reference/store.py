@@ -46,9 +46,7 @@ class Layout:
         self.voc = voc
         self.kinds = tuple(voc.objects)
         self.null = {kind: -1 - i for i, kind in enumerate(self.kinds)}
-        self.slot = {
-            kind: {f: FIRST_FIELD + i for i, f in enumerate(fields)} for kind, fields in voc.objects.items()
-        }
+        self.slot = {kind: {f: FIRST_FIELD + i for i, f in enumerate(fields)} for kind, fields in voc.objects.items()}
         self.looked_up = sorted(looked_up)
         self.triggers = triggers
         self.memory = {
@@ -69,7 +67,20 @@ class Layout:
 class Store:
     """One model state and its journal."""
 
-    __slots__ = ("active", "journal", "layout", "live", "objects", "once", "options", "pages", "table", "counter", "left", "shape")
+    __slots__ = (
+        "active",
+        "counter",
+        "journal",
+        "layout",
+        "left",
+        "live",
+        "objects",
+        "once",
+        "options",
+        "pages",
+        "shape",
+        "table",
+    )
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout

@@ -39,9 +39,7 @@ LARGEST_SHIFT = 63
 _CONTEXT = z3.main_ctx()
 _POWERS = [2**i for i in range(LARGEST_SHIFT + 1)]
 _ABSTRACT = {
-    name: z3.Function(
-        f"any {name}", *([z3.IntSort()] * arity), z3.BoolSort() if name == "pow2" else z3.IntSort()
-    )
+    name: z3.Function(f"any {name}", *([z3.IntSort()] * arity), z3.BoolSort() if name == "pow2" else z3.IntSort())
     for name, arity in (("*", 2), ("//", 2), ("%", 2), ("shl", 1), ("pow2", 1))
 }
 
@@ -121,7 +119,7 @@ def _truth(make: Callable[..., Any], parts: list[Any]) -> Any:
 # -- choice and equality over all values -------------------------------------------------------------
 
 
-def ite(test: Any, then: Any, other: Any) -> Any:  # noqa: C901, PLR0911 - one case for each kind of value
+def ite(test: Any, then: Any, other: Any) -> Any:  # noqa: C901 - one case for each kind of value
     """``then`` where ``test`` holds, else ``other``."""
     if then is other or test is True:
         return then
@@ -161,7 +159,7 @@ def _ite_seq(test: Any, then: Seq, other: Seq) -> Seq:
     return Seq(made)
 
 
-def equal(left: Any, right: Any) -> Any:  # noqa: PLR0911 - one case for each kind of value
+def equal(left: Any, right: Any) -> Any:
     """Whether two values of one type are equal."""
     match left:
         case Alt():
@@ -299,7 +297,7 @@ class Unknowns:
         self.cells = cells
         self.facts: list[Any] = []
 
-    def make(self, name: str, kind: Type) -> Any:  # noqa: PLR0911 - one case for each type
+    def make(self, name: str, kind: Type) -> Any:
         """An unknown value of a type."""
         match kind.tag:
             case "nat":
@@ -340,7 +338,7 @@ class Unknowns:
         return Seq(cells)
 
 
-def decode(model: Any, value: Any) -> Any:  # noqa: PLR0911 - one case for each kind of value
+def decode(model: Any, value: Any) -> Any:
     """What a value is in a model of z3, as a value of the other readings."""
     match value:
         case Alt():
@@ -360,9 +358,7 @@ def decode(model: Any, value: Any) -> Any:  # noqa: PLR0911 - one case for each 
             return found.as_long() if z3.is_int_value(found) else z3.is_true(found)
 
 
-def check(
-    facts: Iterable[Any], assumed: Mapping[str, Any], seconds: float
-) -> tuple[str, Any, frozenset[str]]:
+def check(facts: Iterable[Any], assumed: Mapping[str, Any], seconds: float) -> tuple[str, Any, frozenset[str]]:
     """Whether facts and assumptions can hold together.
 
     ``sat`` with a model; ``unsat`` with the names of the assumptions that were used; or ``unknown``.

@@ -58,9 +58,7 @@ class Scope:
 
     def __str__(self) -> str:
         named = "".join(f"{count} {kind}, " for kind, count in self.objects.items())
-        return (
-            f"{named}{self.others} of each {'other ' if named else ''}object, {self.cells} elements a queue"
-        )
+        return f"{named}{self.others} of each {'other ' if named else ''}object, {self.cells} elements a queue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +136,7 @@ class Theory:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.sources: list[CallCode | Family] = [*model.families, *model.calls.values()]
-        self.transitions = [
-            Transition(case.id, source, case) for source in self.sources for case in source.cases
-        ]
+        self.transitions = [Transition(case.id, source, case) for source in self.sources for case in source.cases]
         self.fixed = {name: _fixed_params(model, code) for name, code in model.calls.items()}
         self.ghosts = self._parse_ghosts()
         self.invariants = [*self._unique(), *self._parse_invariants()]
@@ -207,9 +203,7 @@ class Theory:
             if made is not None:
                 situation.env[name] = made
 
-    def _argument(
-        self, code: CallCode, name: str, kind: Type, situation: Situation, seen: dict[str, int]
-    ) -> Any:
+    def _argument(self, code: CallCode, name: str, kind: Type, situation: Situation, seen: dict[str, int]) -> Any:
         unknowns = situation.base.unknowns
         if name in self.fixed[code.name]:
             return unknowns.one_of(name, self.fixed[code.name][name])
@@ -270,11 +264,7 @@ def _fixed_params(model: Model, code: CallCode) -> dict[str, tuple[str, ...]]:
     shapes = model.spec.calls[code.name].shapes.values()
     for name, kind in code.params.items():
         menus = [shape.menus.get(name, ()) for shape in shapes]
-        if (
-            kind.tag == "enum"
-            and menus
-            and all(len(m) == 1 and str(m[0]) in model.voc.enum_of for m in menus)
-        ):
+        if kind.tag == "enum" and menus and all(len(m) == 1 and str(m[0]) in model.voc.enum_of for m in menus):
             made[name] = tuple(dict.fromkeys(str(m[0]) for m in menus))
     return made
 

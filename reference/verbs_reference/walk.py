@@ -53,7 +53,12 @@ class Walk:
     """One exploration from the store's state; everything is undone afterwards."""
 
     def __init__(
-        self, search: Search, pending: Pending, call: Footprint | None, debts: Debts, wanted: Wanted | None = None
+        self,
+        search: Search,
+        pending: Pending,
+        call: Footprint | None,
+        debts: Debts,
+        wanted: Wanted | None = None,
     ) -> None:
         self.search = search
         self.store = search.store
@@ -177,12 +182,16 @@ class Walk:
         known = self._conflicts.get(move)
         if known is None:
             own = self.prints.get(move)
-            known = [] if own is None else [
-                other
-                for other, theirs in self.prints.items()
-                if not (own.writes.isdisjoint(theirs.touched) and theirs.writes.isdisjoint(own.touched))
-                and other[0] != move[0]
-            ]
+            known = (
+                []
+                if own is None
+                else [
+                    other
+                    for other, theirs in self.prints.items()
+                    if not (own.writes.isdisjoint(theirs.touched) and theirs.writes.isdisjoint(own.touched))
+                    and other[0] != move[0]
+                ]
+            )
             self._conflicts[move] = known
         return known
 
@@ -190,9 +199,15 @@ class Walk:
         known = self._supplies.get(move)
         if known is None:
             own = self.prints.get(move)
-            known = self._supplies[move] = [] if own is None or not own.needs else [
-                o for o, theirs in self.prints.items() if o[0] != move[0] and not theirs.writes.isdisjoint(own.needs)
-            ]
+            known = self._supplies[move] = (
+                []
+                if own is None or not own.needs
+                else [
+                    o
+                    for o, theirs in self.prints.items()
+                    if o[0] != move[0] and not theirs.writes.isdisjoint(own.needs)
+                ]
+            )
         return known
 
     def is_minimal(self, path: list[Step]) -> bool:
@@ -241,9 +256,7 @@ class Walk:
 
     def _find_barred(self) -> set[Move]:
         """The moves that can do nothing but put a wrong entry into the queue."""
-        return {
-            m for m, own in self.prints.items() if own.cases and all(self._is_wrong(m, case) for case in own.cases)
-        }
+        return {m for m, own in self.prints.items() if own.cases and all(self._is_wrong(m, case) for case in own.cases)}
 
     def _is_wrong(self, move: Move, case: CaseFacts) -> bool:
         assert self.wanted is not None

@@ -51,9 +51,7 @@ def render(results: Results) -> str:
     return buffer.getvalue().decode()
 
 
-def _suite(
-    name: str, header: Header, cases: list[TestCase], properties: dict[str, str] | None = None
-) -> TestSuite:
+def _suite(name: str, header: Header, cases: list[TestCase], properties: dict[str, str] | None = None) -> TestSuite:
     suite = TestSuite(one_line(name))
     suite.timestamp = one_line(header.started)
     for key, value in (properties or {}).items():
@@ -135,9 +133,7 @@ def _judge(case: TestCase, verdict: Verdict, reason: str, text: str) -> None:
         case.system_out = clean(f"{verdict}: {reason}\n{text}".strip())
 
 
-def _result(
-    kind: type[Error | Failed | Skipped], verdict: Verdict, reason: str, text: str
-) -> Error | Failed | Skipped:
+def _result(kind: type[Error | Failed | Skipped], verdict: Verdict, reason: str, text: str) -> Error | Failed | Skipped:
     result = kind(one_line(f"{verdict}: {reason}" if reason else verdict), str(verdict))
     if text.strip():
         result.text = clean(text.strip("\n"))

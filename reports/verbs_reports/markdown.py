@@ -85,18 +85,14 @@ def _story(header: Header, program: Program) -> list[str]:
     elif program.reason:
         points.append(_paragraph(program.reason))
     if trouble is not None:
-        points.append(
-            f"{_paragraph(trouble.kind)} of the {_escape(trouble.whose)}: {_escape(trouble.message)}"
-        )
+        points.append(f"{_paragraph(trouble.kind)} of the {_escape(trouble.whose)}: {_escape(trouble.message)}")
     if command := replay_command(header, program):
         points.append(f"replay: {_code(command)}")
     blocks = ["\n".join(f"- {point}" for point in points)]
     if steps := steps_of(program):
         first = max(0, (failure.step if failure is not None else len(steps)) - CONTEXT - 1)
         lines = [f"(steps 1 to {first} left out)"] if first else []
-        lines += [
-            f"{'>' if step.failing else ' '} {step.number:3}  {one_line(step.text)}" for step in steps[first:]
-        ]
+        lines += [f"{'>' if step.failing else ' '} {step.number:3}  {one_line(step.text)}" for step in steps[first:]]
         blocks.append(_fenced("\n".join(lines)))
     if trouble is not None and trouble.evidence:
         blocks.append(_fenced(clean(trouble.evidence)))
@@ -121,13 +117,9 @@ def _choices(choices: Iterable[Choice]) -> list[str]:
 
 def _facts(results: Results) -> list[str]:
     header = results.header
-    cells = [
-        (name, _escape(value)) for members in facts_of(results).values() for name, value in members.items()
-    ]
+    cells = [(name, _escape(value)) for members in facts_of(results).values() for name, value in members.items()]
     cells += [("capabilities", ", ".join(map(_code, header.capabilities)) or "none")]
-    cells += [
-        ("limits", ", ".join(_code(f"{name}={value}") for name, value in header.limits.items()) or "none")
-    ]
+    cells += [("limits", ", ".join(_code(f"{name}={value}") for name, value in header.limits.items()) or "none")]
     return ["## Device and run", _table(("", ""), cells), "Repeat it with", _fenced(clean(header.command))]
 
 

@@ -127,9 +127,7 @@ class Writer:
             line = msgspec.json.encode(record)
             msgspec.json.decode(line, type=type(record))
         except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
-            raise ResultsError(
-                f"{self.path}: a {kind} record does not fit the format: {error}. {_OURS}"
-            ) from error
+            raise ResultsError(f"{self.path}: a {kind} record does not fit the format: {error}. {_OURS}") from error
         try:
             self._file.write(line + b"\n")
             self._file.flush()
@@ -169,8 +167,7 @@ def read(path: str | PathLike[str]) -> Results:
         data = Path(path).read_bytes()
     except OSError as error:
         raise ResultsError(
-            f"{path}: cannot be read: {error.strerror or error}. "
-            "Name the results file that `verbspec run` wrote."
+            f"{path}: cannot be read: {error.strerror or error}. Name the results file that `verbspec run` wrote."
         ) from error
     reader = _Reader(str(path))
     lines = data.split(b"\n")
@@ -235,9 +232,7 @@ class _Reader:
 
     def _once(self, where: str, kind: str, name: str, known: dict[str, Any]) -> None:
         if name in known:
-            raise ResultsError(
-                f"{where}: a second record of the {kind} {name!r}; there is one a run. {_THEIRS}"
-            )
+            raise ResultsError(f"{where}: a second record of the {kind} {name!r}; there is one a run. {_THEIRS}")
 
     def results(self) -> Results:
         if self.header is None:
@@ -257,9 +252,7 @@ class _Reader:
 
 _DECODER: Final = msgspec.json.Decoder(Record)
 _OURS: Final = "This is a bug in verbspec: please report it."
-_THEIRS: Final = (
-    "If verbspec wrote this file, it is a bug in verbspec; if another tool did, it is that tool's."
-)
+_THEIRS: Final = "If verbspec wrote this file, it is a bug in verbspec; if another tool did, it is that tool's."
 
 
 def _kind(record: Record) -> str:

@@ -169,9 +169,7 @@ def facts_of(results: Results) -> dict[str, dict[str, str]]:
             "took": "" if footer is None else f"{footer.seconds:.1f} s",
             "exit code": "none: it did not end" if footer is None else str(footer.exit_code),
             "programs": str(len(results.programs) if footer is None else footer.programs),
-            "calls": str(
-                sum(program.calls for program in results.programs) if footer is None else footer.calls
-            ),
+            "calls": str(sum(program.calls for program in results.programs) if footer is None else footer.calls),
             "largest belief": "" if footer is None else str(footer.largest_belief),
             "taken in flight": "" if footer is None else f"{footer.unobserved_share:.0%} of the steps",
             "seed": str(header.seed),
@@ -213,8 +211,7 @@ def _notices(results: Results, rules: list[RuleLine], counts: dict[Verdict, int]
     footer = results.footer
     if derived := sum(line.derived for line in rules):
         notices.append(
-            f"{plural(derived, 'rule line')} concluded from the programs: "
-            "the run stopped before it judged the rules."
+            f"{plural(derived, 'rule line')} concluded from the programs: the run stopped before it judged the rules."
         )
     if footer is not None:
         if footer.note:

@@ -38,15 +38,12 @@ def check_call(call: Call, *, selected: bool = False) -> None:
         check_call_rule(rule)
     successes = [rule for rule in call.rules if rule.cause is None]
     if not successes:
-        raise SpecError(
-            f"call {call.name} has no rule without 'cause'; one must say how it succeeds", call.name.where
-        )
+        raise SpecError(f"call {call.name} has no rule without 'cause'; one must say how it succeeds", call.name.where)
     for shape in call.shapes.values():
         for name, menu in shape.menus.items():
             if not menu:
                 raise SpecError(
-                    f"shape {shape.name} of call {call.name} gives {name!r} an empty list; "
-                    "it must have a value",
+                    f"shape {shape.name} of call {call.name} gives {name!r} an empty list; it must have a value",
                     shape.name.where,
                 )
     _check_whens(successes, f"call {call.name} has several rules without 'cause'", selected)
@@ -66,15 +63,11 @@ def check_call_rule(rule: CallRule) -> None:
         return SpecError(f"rule {rule.id} has {words}", rule.where)
 
     if rule.undefined is not None and rule.returns:
-        raise wrong(
-            "both 'undefined' and 'returns'; where the consumer broke its duty no result is judged: keep one"
-        )
+        raise wrong("both 'undefined' and 'returns'; where the consumer broke its duty no result is judged: keep one")
     if rule.undefined is None and not rule.returns:
         raise wrong("neither 'returns' nor 'undefined'; it must have one of them")
     if rule.cause is not None and rule.when is not None:
-        raise wrong(
-            "both 'cause' and 'when'; 'cause' makes it a failure, 'when' one of several successes: keep one"
-        )
+        raise wrong("both 'cause' and 'when'; 'cause' makes it a failure, 'when' one of several successes: keep one")
     if rule.undefined is not None and rule.cause is None:
         raise wrong("'undefined' without 'cause'; the cause must say what the consumer did")
     if rule.choice is not None and rule.cause is None and rule.when is None:

@@ -82,9 +82,7 @@ def define(signature: Text, node: Node, file: str) -> Define:
     """An entry of `define`."""
     match = _SIGNATURE.fullmatch(signature)
     if not match:
-        raise SpecError(
-            f"the define {str(signature)!r}; its form is: name(parameter: type, ...)", signature.where
-        )
+        raise SpecError(f"the define {str(signature)!r}; its form is: name(parameter: type, ...)", signature.where)
     name = nodes.declared(signature.part(*match.span(1)), "a define's name")
     params: list[Param] = []
     start = match.start(2)
@@ -130,9 +128,7 @@ def call(name: Text, node: Node, file: str) -> Call:
     outputs = _typed(entry, "outputs")
     for key in outputs.keys() & params.keys():
         raise SpecError(f"{key!r} is both a parameter and an output of call {name}", outputs[key].where)
-    shapes: dict[str, Shape] = {
-        shape: _shape(shape, node, name, params) for shape, node in entry.items("shapes")
-    }
+    shapes: dict[str, Shape] = {shape: _shape(shape, node, name, params) for shape, node in entry.items("shapes")}
     rules = tuple(_call_rule(each, name, file) for each in entry.elements("rules"))
     return Call(name, params, outputs, shapes, _profile(entry), rules, file)
 
@@ -305,9 +301,7 @@ def _field(name: Text, node: Node, what: str) -> FieldDecl:
 def _typed(entry: Entry, key: str) -> dict[str, Text]:
     """Names with types."""
     what = f"a name in {key!r} of {entry.what}"
-    return {
-        nodes.name(each, what): text(node, f"the type of {str(each)!r}") for each, node in entry.items(key)
-    }
+    return {nodes.name(each, what): text(node, f"the type of {str(each)!r}") for each, node in entry.items(key)}
 
 
 def _profile(entry: Entry) -> tuple[Text, ...]:

@@ -41,9 +41,7 @@ def load(folder: Path | None = None) -> Spec:
         if each.name.endswith(".yaml")
     }
     shown = PurePath(str(root))
-    return loads(
-        files, folder=str(shown.relative_to(Path.cwd()) if shown.is_relative_to(Path.cwd()) else shown)
-    )
+    return loads(files, folder=str(shown.relative_to(Path.cwd()) if shown.is_relative_to(Path.cwd()) else shown))
 
 
 def loads(files: Mapping[str, str], *, folder: str = "") -> Spec:
@@ -53,9 +51,7 @@ def loads(files: Mapping[str, str], *, folder: str = "") -> Spec:
     """
     prefix = f"{folder}/" if folder else ""
     if all(_is_profile(file) for file in files):
-        raise SpecError(
-            "there are no rules; they are looked for in rules/*.yaml", Where(f"{prefix}rules", 1, 1)
-        )
+        raise SpecError("there are no rules; they are looked for in rules/*.yaml", Where(f"{prefix}rules", 1, 1))
     draft = _Draft()
     for file in sorted(files):
         root = read(files[file], prefix + file)
@@ -114,9 +110,7 @@ class _Draft:
                 found.where,
             )
         if stem in self.summaries:
-            raise SpecError(
-                f"object {stem!r} has a file already, at {self.summaries[stem].where.file}", found.where
-            )
+            raise SpecError(f"object {stem!r} has a file already, at {self.summaries[stem].where.file}", found.where)
         self.summaries[stem] = entry.required("summary", text)
         self._add_declarations(entry, stem)
         for name, node in entry.items("calls"):

@@ -53,9 +53,7 @@ class Entry:
                 )
         missing = [key for key in required.split() if key not in self.node]
         if missing:
-            raise SpecError(
-                f"{what} lacks {listed(missing)}; it must have {listed(required.split())}", self.where
-            )
+            raise SpecError(f"{what} lacks {listed(missing)}; it must have {listed(required.split())}", self.where)
 
     def __contains__(self, key: str) -> bool:
         return key in self.node
@@ -144,8 +142,7 @@ def name(node: Node, what: str) -> Text:
     found = text(node, what)
     if not NAME.fullmatch(found):
         raise SpecError(
-            f"{what} is {str(found)!r}; a name has letters, digits and underscores "
-            "(an expression must be quoted)",
+            f"{what} is {str(found)!r}; a name has letters, digits and underscores (an expression must be quoted)",
             found.where,
         )
     return found
@@ -155,9 +152,7 @@ def declared(node: Node, what: str) -> Text:
     """An identifier that the language does not use itself."""
     found = name(node, what)
     if found in RESERVED:
-        raise SpecError(
-            f"{what} is {str(found)!r}, a word of the expression language; choose another", found.where
-        )
+        raise SpecError(f"{what} is {str(found)!r}, a word of the expression language; choose another", found.where)
     return found
 
 
@@ -203,8 +198,7 @@ def results(node: Node, what: str) -> tuple[Text, ...]:
     for each in found:
         if each != "0" and each not in ERRNOS:
             raise SpecError(
-                f"{what} names {str(each)!r}; a call returns 0 or the name of an errno"
-                f"{near(each, sorted(ERRNOS))}",
+                f"{what} names {str(each)!r}; a call returns 0 or the name of an errno{near(each, sorted(ERRNOS))}",
                 each.where,
             )
     return found

@@ -20,9 +20,7 @@ RuleT = TypeVar("RuleT", bound=Rule)
 def select(spec: Spec, api: str, transport: str) -> Spec:
     """What of a specification holds under these two profiles."""
     if spec.selected:
-        raise ProfileError(
-            f"{' and '.join(spec.selected)} are selected already; select from the whole specification"
-        )
+        raise ProfileError(f"{' and '.join(spec.selected)} are selected already; select from the whole specification")
     chosen = (_profile(spec, api, "api"), _profile(spec, transport, "transport"))
     deltas: dict[str, list[Delta]] = {}
     for delta in _joined(*chosen):

@@ -60,17 +60,13 @@ def drift(spec: Spec, folder: Path) -> list[str]:
             same = next((i for i, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), -1)
             line = same if same >= 0 else min(len(old), len(new))
             found.append(f"{path}:{line + 1}: differs from the rules")
-    found += [
-        f"{path}: belongs to no object" for path in sorted(folder.glob("*.md")) if path.name not in pages
-    ]
+    found += [f"{path}: belongs to no object" for path in sorted(folder.glob("*.md")) if path.name not in pages]
     return found
 
 
 def main() -> int:
     """Write or check the tables of the package's own specification."""
-    parser = argparse.ArgumentParser(
-        prog="python -m verbs_spec.tables", description="Make the tables of the rules."
-    )
+    parser = argparse.ArgumentParser(prog="python -m verbs_spec.tables", description="Make the tables of the rules.")
     parser.add_argument("--check", action="store_true", help="write nothing; say where the tables differ")
     parser.add_argument("folder", type=Path)
     given = parser.parse_args()
@@ -129,9 +125,7 @@ def _index(spec: Spec) -> str:
         (name, kind, str(getattr(each, "object", ""))) for kind, all_ in kinds for name, each in all_.items()
     )
     parts.append(
-        _table(
-            ["name", "is a", "page"], ([_code(n), kind, f"[{page}]({page}.md)"] for n, kind, page in names)
-        )
+        _table(["name", "is a", "page"], ([_code(n), kind, f"[{page}]({page}.md)"] for n, kind, page in names))
     )
     return "\n".join(parts)
 
@@ -231,10 +225,7 @@ def _declarations(spec: Spec, name: str) -> list[str]:
 def _fields(fields: Mapping[str, FieldDecl]) -> str:
     return _table(
         ["field", "type", "initially", "meaning"],
-        (
-            [_code(each.name), _code(each.type), _code(each.init), _prose(each.doc)]
-            for each in fields.values()
-        ),
+        ([_code(each.name), _code(each.type), _code(each.init), _prose(each.doc)] for each in fields.values()),
     )
 
 

@@ -193,14 +193,10 @@ class _Reader:
                 kind = type_of_node[type(key).__name__]
                 raise SpecError(f"{kind} as a key; a key is text (an expression must be quoted)", key.where)
             if key == "<<":
-                raise SpecError(
-                    "a merge key (<<); a rule must be readable where it stands: write it out", key.where
-                )
+                raise SpecError("a merge key (<<); a rule must be readable where it stands: write it out", key.where)
             if key in items:
                 first = items.key(key).where
-                raise SpecError(
-                    f"the key {str(key)!r} stands twice in one mapping, first at {first}", key.where
-                )
+                raise SpecError(f"the key {str(key)!r} stands twice in one mapping, first at {first}", key.where)
             items[key] = self._node(next(self.events))
         return items
 

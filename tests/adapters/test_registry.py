@@ -97,9 +97,7 @@ def test_the_built_in_adapters_are_listed_first_with_a_line_each(install: Instal
     install(process="shaky_plugin:Shaky")  # a name that is taken
     listed = registry.names()
     assert list(listed)[:2] == ["process", "isolated"]
-    assert (
-        listed["process"] == "Run a program that speaks the remote protocol on its standard input and output."
-    )
+    assert listed["process"] == "Run a program that speaks the remote protocol on its standard input and output."
 
 
 def test_an_unknown_adapter_is_told_with_those_known(install: Install) -> None:
@@ -117,35 +115,25 @@ def test_an_unknown_adapter_is_told_with_those_known(install: Install) -> None:
 )
 def test_a_broken_entry_point_names_its_distribution(install: Install, value: str, reason: str) -> None:
     install(broken=value, shaky="shaky_plugin:Shaky")
-    with pytest.raises(
-        AdapterError, match=f"`broken` of shaky-adapters 3.1 cannot be loaded from `{value}`: {reason}"
-    ):
+    with pytest.raises(AdapterError, match=f"`broken` of shaky-adapters 3.1 cannot be loaded from `{value}`: {reason}"):
         registry.create("broken", {})
     listed = registry.names()
-    assert listed["broken"].startswith(
-        "(unusable: the adapter `broken` of shaky-adapters 3.1 cannot be loaded"
-    )
+    assert listed["broken"].startswith("(unusable: the adapter `broken` of shaky-adapters 3.1 cannot be loaded")
     assert "shaky" in listed
 
 
 def test_a_factory_that_fails_names_its_distribution(install: Install) -> None:
     install(explodes="shaky_plugin:explodes", half="shaky_plugin:half")
-    with pytest.raises(
-        AdapterError, match=r"failed to start: KeyError: 'device'.*\(from shaky-adapters 3.1\)"
-    ):
+    with pytest.raises(AdapterError, match=r"failed to start: KeyError: 'device'.*\(from shaky-adapters 3.1\)"):
         registry.create("explodes", {})
-    with pytest.raises(
-        AdapterError, match=r"\(from shaky-adapters 3.1\) made a object, which lacks a method"
-    ):
+    with pytest.raises(AdapterError, match=r"\(from shaky-adapters 3.1\) made a object, which lacks a method"):
         registry.create("half", {})
 
 
 def test_two_distributions_with_the_same_adapter_are_told(install: Install) -> None:
     install(shaky="shaky_plugin:Shaky")
     install("other-adapters", shaky="shaky_plugin:Shaky")
-    with pytest.raises(
-        AdapterError, match=r"several distributions bring an adapter `shaky`: .*Uninstall all but"
-    ):
+    with pytest.raises(AdapterError, match=r"several distributions bring an adapter `shaky`: .*Uninstall all but"):
         registry.create("shaky", {})
 
 

@@ -123,9 +123,7 @@ TROUBLES = [
     Wrong(["dies_at", 1], {}, "crash", "backend", ["exited with status 1 before", "call 1 is one too many"]),
     Wrong(["killed"], {}, "crash", "backend", ["was killed by SIGKILL before", "nothing to standard error"]),
     Wrong(["garbage"], {}, "garbage", "glue", ["not JSON", "'%PDF-1.7'"]),
-    Wrong(
-        ["truncated"], {}, "crash", "backend", ["exited with status 0 in the middle of a line", '{"id": 3']
-    ),
+    Wrong(["truncated"], {}, "crash", "backend", ["exited with status 0 in the middle of a line", '{"id": 3']),
     Wrong(
         ["wrong_id", 1000],
         {},
@@ -133,15 +131,9 @@ TROUBLES = [
         "glue",
         ["has the id 1003, of a request never made, where 3 is due"],
     ),
-    Wrong(
-        ["wrong_id", -1], {}, "garbage", "glue", ["has the id 2, of a request answered already, where 3 is"]
-    ),
-    Wrong(
-        ["late", 0.5], {"deadline": 0.2, "grace": 60.0}, "late", "backend", ["after the deadline of 0.2 s"]
-    ),
-    Wrong(
-        ["wrong_type"], {}, "garbage", "glue", ["the output `pd` is '0x1'", "an integer from 1 to 2**64-1"]
-    ),
+    Wrong(["wrong_id", -1], {}, "garbage", "glue", ["has the id 2, of a request answered already, where 3 is"]),
+    Wrong(["late", 0.5], {"deadline": 0.2, "grace": 60.0}, "late", "backend", ["after the deadline of 0.2 s"]),
+    Wrong(["wrong_type"], {}, "garbage", "glue", ["the output `pd` is '0x1'", "an integer from 1 to 2**64-1"]),
     Wrong(["missing_output"], {}, "garbage", "glue", ["`local_dma_lkey` is missing"]),
     Wrong(["floods"], {}, "garbage", "glue", ["longer than 1048576 bytes", "'xxxx"]),
     Wrong(["drips"], SHORT, "hang", "backend", ["within 0.2 s; it was killed"]),
@@ -167,9 +159,7 @@ def test_what_goes_wrong_in_a_call_is_told(start: Start, wrong: Wrong) -> None:
 
 @pytest.mark.parametrize("script", [["dies_at", 1], ["hangs"], ["late", 0.5]], ids=lambda script: script[0])
 def test_an_agent_in_front_of_the_device_can_take_the_blame(start: Start, script: list[object]) -> None:
-    trouble = _trouble_of_a_call(
-        start(*script, deadline=0.2, grace=60.0 * (script[0] == "late"), blame="glue")
-    )
+    trouble = _trouble_of_a_call(start(*script, deadline=0.2, grace=60.0 * (script[0] == "late"), blame="glue"))
     assert trouble.whose == "glue"
     assert "fault of the adapter or its set-up, not of the device" in trouble.message
 

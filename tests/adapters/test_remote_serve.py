@@ -99,9 +99,7 @@ def test_an_interrupt_closes_the_backend() -> None:
 
 def test_a_batch_stops_at_the_first_trouble_and_not_at_an_errno() -> None:
     toy = Toy(dealloc_pd=Answer("EBUSY"), free_buffer=KeyError("buf"))
-    calls = [
-        Call(verb=verb, args={}) for verb in ("settle", "dealloc_pd", "settle", "free_buffer", "destroy_cq")
-    ]
+    calls = [Call(verb=verb, args={}) for verb in ("settle", "dealloc_pd", "settle", "free_buffer", "destroy_cq")]
     (reply,) = _serve(toy, messages.BatchRequest(id=1, calls=calls))
     assert isinstance(reply.batch, list)
     assert reply.batch[:3] == [

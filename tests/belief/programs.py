@@ -175,7 +175,11 @@ class Device:
 
     def _out_map_mr_sg(self, args: Env) -> Env:
         sg = args["sg"]
-        return {"n": len(sg), "iova": sg[0][0] + args["offset"], "length": sum(s[1] for s in sg) - args["offset"]}
+        return {
+            "n": len(sg),
+            "iova": sg[0][0] + args["offset"],
+            "length": sum(s[1] for s in sg) - args["offset"],
+        }
 
     def _out_update_fast_reg_key(self, args: Env) -> Env:
         return {"key": self.get("mr", args["mr"], "index") * 256 + args["byte"]}
@@ -249,9 +253,16 @@ class Maker:
         rng = self.rng
         self.wr_id += 1
         mr = rng.randrange(self.regions)
-        kind = rng.choice(["REG_MR", "REG_MR", "LOCAL_INV", "LOCAL_INV", "RDMA_WRITE", "SEND_WITH_INV", "SEND", "RDMA_READ"])
+        kind = rng.choice(
+            ["REG_MR", "REG_MR", "LOCAL_INV", "LOCAL_INV", "RDMA_WRITE", "SEND_WITH_INV", "SEND", "RDMA_READ"]
+        )
         byte = rng.choice([1, 1, 1, 2])
-        args: Env = {"wr_id": self.wr_id, "opcode": kind, "signaled": rng.random() < 0.7, "fence": rng.random() < 0.15}
+        args: Env = {
+            "wr_id": self.wr_id,
+            "opcode": kind,
+            "signaled": rng.random() < 0.7,
+            "fence": rng.random() < 0.15,
+        }
         length = rng.choice([8, 8, 16, 0])
         rights = rng.choice([RIGHTS, RIGHTS, RIGHTS, frozenset({"LOCAL_WRITE"}), frozenset({"REMOTE_WRITE"})])
 
@@ -352,7 +363,15 @@ def honest(parts: Program, rng: random.Random, *, shared: bool, pace: int = 6) -
 
 # -- altered logs --------------------------------------------------------------------------------
 
-STATUSES = ["SUCCESS", "WR_FLUSH_ERR", "LOC_QP_OP_ERR", "LOC_PROT_ERR", "REM_ACCESS_ERR", "REM_INV_REQ_ERR", "RETRY_EXC_ERR"]
+STATUSES = [
+    "SUCCESS",
+    "WR_FLUSH_ERR",
+    "LOC_QP_OP_ERR",
+    "LOC_PROT_ERR",
+    "REM_ACCESS_ERR",
+    "REM_INV_REQ_ERR",
+    "RETRY_EXC_ERR",
+]
 
 
 def altered(log: list[Action], rng: random.Random) -> tuple[str, list[Action]] | None:

@@ -6,6 +6,7 @@ import random
 
 import pytest
 from programs import BYTES, Device, analysis, model, prepare
+
 from verbs_reference.belief import Action, Belief, ConsumerError, Refused
 
 OLD = "linux-kernel-2008"

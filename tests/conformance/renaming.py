@@ -17,7 +17,21 @@ from verbs_spec.document import Delta, Profile, Spec
 from verbs_spec.nodes import RESERVED
 from verbs_spec.text import Text
 
-PROSE = {"says", "sources", "summary", "summaries", "doc", "reason", "returns", "prefer", "level", "profile", "digest", "object", "selected"}
+PROSE = {
+    "says",
+    "sources",
+    "summary",
+    "summaries",
+    "doc",
+    "reason",
+    "returns",
+    "prefer",
+    "level",
+    "profile",
+    "digest",
+    "object",
+    "selected",
+}
 WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -28,8 +42,10 @@ class Renaming:
         words: set[str] = set()
         for enum in spec.enums.values():
             words |= {enum.name, *enum.values}
-        for group in (*spec.records.values(), *spec.objects.values()):
-            words |= {group.name, *group.fields}
+        for record in spec.records.values():
+            words |= {record.name, *record.fields}
+        for kind in spec.objects.values():
+            words |= {kind.name, *kind.fields}
         for define in spec.defines.values():
             words |= {define.name}
         words |= set(spec.choices)
@@ -37,7 +53,9 @@ class Renaming:
             words |= {call.name, *call.params, *call.outputs, *call.shapes}
         self.kept = {str(w) for w in words if w in RESERVED}
         rng = random.Random(seed)
-        self.names = {str(w): f"n{i}{rng.choice('aeiou')}" for i, w in enumerate(rng.sample(sorted(map(str, words)), len(words)))}
+        self.names = {
+            str(w): f"n{i}{rng.choice('aeiou')}" for i, w in enumerate(rng.sample(sorted(map(str, words)), len(words)))
+        }
         for word in self.kept:
             self.names[word] = word
         ids = [*spec.rules, *spec.families]
@@ -61,11 +79,15 @@ class Renaming:
     def program(self, program: Program) -> Program:
         """A program with its names changed; names of its own variables stay."""
         own = {name for step in program.steps for name in step.out.values()}
-        return replace(
-            program,
-            target=self.ids.get(program.target, program.target),
-            steps=tuple(self.step(s) for s in program.steps),
-        ) if not own & self.names.keys() else program
+        return (
+            replace(
+                program,
+                target=self.ids.get(program.target, program.target),
+                steps=tuple(self.step(s) for s in program.steps),
+            )
+            if not own & self.names.keys()
+            else program
+        )
 
     def step(self, step: Step) -> Step:
         """A step with its names changed."""
@@ -86,7 +108,7 @@ class Renaming:
             return {self._key(k): self._node(v) for k, v in node.items()}
         if is_dataclass(node):
             changed = {f.name: self._node(getattr(node, f.name), f.name) for f in fields(node) if f.init}
-            return type(node)(**changed)
+            return replace(node, **changed)  # type: ignore[type-var]
         return node
 
     def _key(self, key: str) -> Any:

@@ -59,7 +59,9 @@ def engine() -> Engine:
 @pytest.mark.parametrize("at", range(1, 51))
 def test_a_killed_backend_loses_no_earlier_record(at: int, engine: Engine, tmp_path: Path) -> None:
     command = [sys.executable, str(SABOTEUR), "killed", str(at)]
-    settings = Settings("linux-kernel", "roce", out=tmp_path, adapter="process", only=("reg/valid", "inv/foreign"), rounds=1)
+    settings = Settings(
+        "linux-kernel", "roce", out=tmp_path, adapter="process", only=("reg/valid", "inv/foreign"), rounds=1
+    )
     with closing(RemoteBackend(command)) as backend:
         code = Run(engine, backend, backend.hello(), settings).execute()
 

@@ -201,12 +201,8 @@ def settle(world: worlds.World, conditions: list[tuple[Any, Any]]) -> None:
     assert not any(c is False for c, _ in conditions), [tree for c, tree in conditions if c is False][:1]
     if z3.is_true(z3.simplify(z3.substitute(z3.And(*terms), *pairs))):
         return
-    wrong = [
-        t for c, t in conditions if c is not True and not z3.is_true(z3.simplify(z3.substitute(c, *pairs)))
-    ]
-    raise AssertionError(
-        f"the solver disagrees on {wrong[:1]} in {world.fields}, {world.names}, dead {world.dead}"
-    )
+    wrong = [t for c, t in conditions if c is not True and not z3.is_true(z3.simplify(z3.substitute(c, *pairs)))]
+    raise AssertionError(f"the solver disagrees on {wrong[:1]} in {world.fields}, {world.names}, dead {world.dead}")
 
 
 @pytest.mark.parametrize("number", range(ROUNDS))

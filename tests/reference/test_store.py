@@ -171,9 +171,7 @@ steps:
 
 
 def model(init: str, do: str) -> Model:
-    return Model(
-        loads({"rules/box.yaml": RULES.replace("INIT", init).replace("DO", do), "profiles/p.yaml": PROFILE})
-    )
+    return Model(loads({"rules/box.yaml": RULES.replace("INIT", init).replace("DO", do), "profiles/p.yaml": PROFILE}))
 
 
 PROFILE = "profile: p\nkind: api\nsummary: S."

@@ -45,10 +45,7 @@ def vocabulary() -> Vocabulary:
     voc.enum_of = {value: enum for enum, values in voc.enums.items() for value in values}
     voc.records = {"point": {"x": NAT, "e": COLOR, "s": B}}
     voc.objects = {
-        kind: {
-            name: FieldInfo(t, None, ("addr", "length") if name == "data" else None)
-            for name, t in fields.items()
-        }
+        kind: {name: FieldInfo(t, None, ("addr", "length") if name == "data" else None) for name, t in fields.items()}
         for kind, fields in FIELDS.items()
     }
     voc.choices = {"side": (("LEFT", "RIGHT"), True)}
@@ -85,7 +82,7 @@ class Grower:
                 return found
         return makers[kind.tag](kind, depth, scope)
 
-    def leaf(self, kind: Type, scope: Scope) -> n.Expr:  # noqa: PLR0911 - one case for each type
+    def leaf(self, kind: Type, scope: Scope) -> n.Expr:
         named = [name for name, t in scope.items() if t == kind]
         if named and self.rng.random() < 0.6:
             return n.Var(kind, self.rng.choice(named))
@@ -104,9 +101,7 @@ class Grower:
                 return n.Record(kind, tuple(self.leaf(t, scope) for t in VOC.records[kind.name].values()))
             case "queue":
                 assert kind.elem is not None
-                return n.Sequence(
-                    kind, tuple(self.leaf(kind.elem, scope) for _ in range(self.rng.randrange(3)))
-                )
+                return n.Sequence(kind, tuple(self.leaf(kind.elem, scope) for _ in range(self.rng.randrange(3))))
             case "spans":
                 return n.Builtin(SPANS, "span", (self._address(), n.Const(NAT, self.rng.randrange(6))))
             case _:
@@ -138,15 +133,11 @@ class Grower:
         name = next(f for f, t in VOC.records["point"].items() if t == kind)
         return n.Part(kind, self.expr(POINT, depth - 1, scope), name)
 
-    def _nat(self, _: Type, depth: int, scope: Scope) -> n.Expr:  # noqa: PLR0911 - one case for each form
+    def _nat(self, _: Type, depth: int, scope: Scope) -> n.Expr:
         def sub(t: Type = NAT) -> n.Expr:
             return self.expr(t, depth - 1, scope)
 
-        options = (
-            ["arith"] * 5
-            + ["over"] * 2
-            + ["len", "element", "part", "shl", *(["size"] if self.opaque else [])]
-        )
+        options = ["arith"] * 5 + ["over"] * 2 + ["len", "element", "part", "shl", *(["size"] if self.opaque else [])]
         match self.rng.choice(options):
             case "arith":
                 op = self.rng.choice(["+", "-", "-", "*", "//", "%"])
@@ -165,13 +156,11 @@ class Grower:
             case _:
                 return n.Builtin(NAT, "shl", (self.rng.choice([self.small(scope), sub(), n.Const(NAT, 70)]),))
 
-    def _bool(self, _: Type, depth: int, scope: Scope) -> n.Expr:  # noqa: PLR0911 - one case for each form
+    def _bool(self, _: Type, depth: int, scope: Scope) -> n.Expr:
         def sub(t: Type = BOOL) -> n.Expr:
             return self.expr(t, depth - 1, scope)
 
-        match self.rng.choice(
-            ["not", "logic", "order", "same", "same", "in", "over", "over", "alive", "pow2"]
-        ):
+        match self.rng.choice(["not", "logic", "order", "same", "same", "in", "over", "over", "alive", "pow2"]):
             case "not":
                 return n.Not(BOOL, sub())
             case "logic":
@@ -267,18 +256,14 @@ class Grower:
         if kind == NATS and self.rng.random() < 0.3:
             return self._upto(depth, scope)
         assert kind.elem is not None
-        return n.Sequence(
-            kind, tuple(self.expr(kind.elem, depth - 1, scope) for _ in range(self.rng.randrange(3)))
-        )
+        return n.Sequence(kind, tuple(self.expr(kind.elem, depth - 1, scope) for _ in range(self.rng.randrange(3))))
 
     def _spans(self, kind: Type, depth: int, scope: Scope) -> n.Expr:
         match self.rng.choice(["span", "walk", "slice", "flat", "leaf"]):
             case "span":
                 return n.Builtin(SPANS, "span", (self._address(), self.small(scope, 9)))
             case "walk":
-                pages = tuple(
-                    n.Const(NAT, self.rng.choice([4096, 8192, 12288])) for _ in range(self.rng.randrange(4))
-                )
+                pages = tuple(n.Const(NAT, self.rng.choice([4096, 8192, 12288])) for _ in range(self.rng.randrange(4)))
                 rest = (n.Const(NAT, self.rng.choice([0, 4, 8])), *(self.small(scope, 9) for _ in range(3)))
                 return n.Builtin(SPANS, "walk", (n.Sequence(NATS, pages), *rest))
             case "slice":
@@ -298,7 +283,7 @@ class Grower:
         """Statements; local names are added to the scope."""
         return tuple(self.statement(scope, top) for _ in range(count))
 
-    def statement(self, scope: Scope, top: bool) -> n.Stmt:  # noqa: PLR0911 - one case for each form
+    def statement(self, scope: Scope, top: bool) -> n.Stmt:
         """One statement.  Objects are made on the top level only, where their numbers are known."""
         kinds = ["assign"] * 4 + ["push", "push", "pop", "pop", "clear", "let", "delete"]
         kinds += ["new", "branch", "branch"] if top else []
@@ -328,9 +313,7 @@ class Grower:
     def _new(self, scope: Scope) -> n.Stmt:
         self.bound += 1
         kind = self.rng.choice(["a", "b"])
-        given = [
-            (f, t) for f, t in FIELDS[kind].items() if (kind, f) not in FROZEN and self.rng.random() < 0.5
-        ]
+        given = [(f, t) for f, t in FIELDS[kind].items() if (kind, f) not in FROZEN and self.rng.random() < 0.5]
         values = tuple((f, self.expr(t, 1, scope)) for f, t in given)
         if kind == "b":
             values = (*values, ("key", n.Const(NAT, self.keys)))

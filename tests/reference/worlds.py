@@ -49,7 +49,7 @@ def translate(value: Any, kind: Type, made: dict[int, tuple[str, int]]) -> Any:
             return value
 
 
-def random_value(rng: random.Random, kind: Type) -> Any:  # noqa: PLR0911 - one case for each type
+def random_value(rng: random.Random, kind: Type) -> Any:
     """A value of a type; at most as many cells as the solver's queues have."""
     match kind.tag:
         case "nat":
@@ -68,9 +68,7 @@ def random_value(rng: random.Random, kind: Type) -> Any:  # noqa: PLR0911 - one 
             assert kind.elem is not None
             return tuple(random_value(rng, kind.elem) for _ in range(rng.choice([0, 0, 1, CELLS, CELLS])))
         case "spans":
-            return tuple(
-                (rng.choice([0, 4094, 4096, 8200]), rng.randrange(5)) for _ in range(rng.randrange(3))
-            )
+            return tuple((rng.choice([0, 4094, 4096, 8200]), rng.randrange(5)) for _ in range(rng.randrange(3)))
         case _:
             return "".join(rng.choice(["\0", "a", "b", "\u0100"]) for _ in range(rng.randrange(4)))
 
@@ -80,8 +78,7 @@ class World:
 
     def __init__(self, rng: random.Random) -> None:
         self.fields: dict[int, dict[str, Any]] = {
-            number: {f: random_value(rng, t) for f, t in trees.FIELDS[kind].items()}
-            for number, kind in OBJECTS.items()
+            number: {f: random_value(rng, t) for f, t in trees.FIELDS[kind].items()} for number, kind in OBJECTS.items()
         }
         for number, key in ((3, 7), (4, 8)):
             self.fields[number]["key"] = key
@@ -124,7 +121,7 @@ class World:
         return made
 
 
-def bind(unknown: Any, value: Any, kind: Type) -> list[tuple[Any, Any]]:  # noqa: PLR0911 - one case for each type
+def bind(unknown: Any, value: Any, kind: Type) -> list[tuple[Any, Any]]:
     """The solver's unknowns in a value, each with what it must be."""
     match kind.tag:
         case "nat":

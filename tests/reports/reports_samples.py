@@ -33,9 +33,7 @@ HEADER = Header(
     started="2026-03-01T12:00:00Z",
     command="verbspec run rdma-core -o host=node7 -o device=rxe0 --profile linux-user --seed 7 --out results",
     adapter=Adapter(name="rdma-core", options={"host": "node7", "device": "rxe0"}),
-    device=Device(
-        name="rdma_rxe", version="in-kernel 6.18", device="rxe0 (Soft-RoCE)", kernel="6.18.3-rc1+ #14 SMP"
-    ),
+    device=Device(name="rdma_rxe", version="in-kernel 6.18", device="rxe0 (Soft-RoCE)", kernel="6.18.3-rc1+ #14 SMP"),
     api="linux-user",
     transport="roce",
     seed=7,
@@ -143,7 +141,7 @@ UNDECIDED = Program(
 )
 
 
-def _rule(  # noqa: PLR0917 (a table follows)
+def _rule(
     rule: str,
     verdict: Verdict,
     says: str,
@@ -227,9 +225,7 @@ RULES = (
         0,
         reason="no program fired it",
     ),
-    _rule(
-        "cq/overflow", Verdict.INCONCLUSIVE, "A CQ that overflows reports CQ_ERR.", 0, reason="may have fired"
-    ),
+    _rule("cq/overflow", Verdict.INCONCLUSIVE, "A CQ that overflows reports CQ_ERR.", 0, reason="may have fired"),
     _rule(
         "cq/rearm",
         Verdict.UNEXPECTED_PASS,
@@ -272,10 +268,7 @@ CHOICES = (
 
 
 def _counts(rules: tuple[Rule, ...]) -> dict[Verdict, int]:
-    return {
-        verdict: sum(rule.verdict is verdict for rule in rules)
-        for verdict in {rule.verdict for rule in rules}
-    }
+    return {verdict: sum(rule.verdict is verdict for rule in rules) for verdict in {rule.verdict for rule in rules}}
 
 
 FAILED_RUN: tuple[Record, ...] = (

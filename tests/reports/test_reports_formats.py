@@ -145,9 +145,7 @@ def test_same_bytes_in_another_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("render", FORMATS.values(), ids=FORMATS)
-def test_a_truncated_run_is_loud(
-    render: Callable[[Results], str], truncated: Results, failed: Results
-) -> None:
+def test_a_truncated_run_is_loud(render: Callable[[Results], str], truncated: Results, failed: Results) -> None:
     banner = "TRUNCATED: the run did not end; what follows is what it had obtained"
     assert banner in render(truncated)
     assert banner not in render(failed)
@@ -340,9 +338,7 @@ def shape_of(text: str) -> set[tuple[str, str]]:
     """Give the tags that Markdown turns into."""
     tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
     inner = [child for token in tokens for child in token.children or ()]
-    return {
-        (token.type, token.tag) for token in (*tokens, *inner) if token.type not in {"text", "text_special"}
-    }
+    return {(token.type, token.tag) for token in (*tokens, *inner) if token.type not in {"text", "text_special"}}
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: text[0] != "/")

@@ -66,18 +66,14 @@ def flat(value: Any, definitions: dict[str, Any]) -> Any:
         name = value["$ref"].rpartition("/")[2]
         return name if name in STRUCTS or name.lower() in PARTS else flat(definitions[name], definitions)
     plain = {
-        key: flat(item, definitions)
-        for key, item in value.items()
-        if key not in {"description", "title", "default"}
+        key: flat(item, definitions) for key, item in value.items() if key not in {"description", "title", "default"}
     }
     if "const" in plain:
         plain = {"enum": [plain["const"]]}
     if "enum" in plain:
         plain = {"enum": sorted(plain["enum"])}
     if options := plain.pop("oneOf", None) or plain.pop("anyOf", None):
-        plain["oneOf"] = sorted(
-            (option.lower() if isinstance(option, str) else option for option in options), key=str
-        )
+        plain["oneOf"] = sorted((option.lower() if isinstance(option, str) else option for option in options), key=str)
     return plain
 
 
@@ -88,9 +84,7 @@ def test_types_are_the_same(name: str) -> None:
     theirs = generated[STRUCTS[name].__name__]["properties"]
     for field in ours:
         expected = flat(theirs[field], generated)
-        assert flat(ours[field], SCHEMA["$defs"]) == (
-            expected.lower() if isinstance(expected, str) else expected
-        )
+        assert flat(ours[field], SCHEMA["$defs"]) == (expected.lower() if isinstance(expected, str) else expected)
 
 
 def test_every_field_is_described() -> None:
@@ -108,9 +102,7 @@ VALUES = st.recursive(
     | st.integers(-2, 2)
     | st.just(0.5)
     | st.sampled_from(["", "pass", "must", "directed", "x"]),
-    lambda inner: (
-        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["pass", "x"]), inner, max_size=2)
-    ),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["pass", "x"]), inner, max_size=2),
     max_leaves=4,
 )
 

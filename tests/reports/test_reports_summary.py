@@ -51,9 +51,7 @@ def test_programs_that_show_something_come_worst_first() -> None:
 
 def test_a_truncated_run_derives_its_rules_from_its_programs() -> None:
     summary = summarize(results_of(TRUNCATED_RUN))
-    assert summary.alarms[0].startswith(
-        "TRUNCATED: the run did not end; what follows is what it had obtained"
-    )
+    assert summary.alarms[0].startswith("TRUNCATED: the run did not end; what follows is what it had obtained")
     lines = {line.rule: line for line in summary.rules}
     assert list(lines) == sorted(lines)
     assert all(line.derived for line in summary.rules)

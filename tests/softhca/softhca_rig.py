@@ -69,9 +69,7 @@ class Rig:
 
     # -- queue pairs -------------------------------------------------------------------------------
     def new_qp(self, pd: int, depth: int = 16) -> int:
-        made = self.do(
-            "create_qp", pd=pd, send_cq=self.scq, recv_cq=self.rcq, max_send_wr=depth, max_recv_wr=depth
-        )
+        made = self.do("create_qp", pd=pd, send_cq=self.scq, recv_cq=self.rcq, max_send_wr=depth, max_recv_wr=depth)
         qp: int = made["qp"]
         self.qpn[qp] = made["qp_num"]
         return qp
@@ -106,9 +104,7 @@ class Rig:
         sg = [{"addr": self.addr + offset, "length": length}]
         return self.do("map_mr_sg", mr=mr, sg=sg, offset=0, page_size=page)
 
-    def reg(
-        self, qp: int, mr: int, key: int, access: tuple[str, ...] = ALL, wr_id: int = 100, **more: Any
-    ) -> str:
+    def reg(self, qp: int, mr: int, key: int, access: tuple[str, ...] = ALL, wr_id: int = 100, **more: Any) -> str:
         return self.post(qp, "REG_MR", wr_id, mr=mr, key=key, access=list(access), **more)
 
     def registered(

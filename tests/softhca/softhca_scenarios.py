@@ -543,9 +543,7 @@ CASES: dict[str, Case] = {
     "one-byte-past-end-allowed": Case(byte_past_end, NO_ACCESS),
     "region-rights-ignored": Case(write_to_read_only, (NO_ACCESS, bytes(8))),
     "refused-write-writes-anyway": Case(write_to_read_only, (NO_ACCESS, bytes(8))),
-    "sink-needs-no-local-write": Case(
-        receive_without_local_write, ([(1, "REM_OP_ERR")], [(1, "LOC_PROT_ERR")])
-    ),
+    "sink-needs-no-local-write": Case(receive_without_local_write, ([(1, "REM_OP_ERR")], [(1, "LOC_PROT_ERR")])),
     "remote-write-without-local-write": Case(register_remote_write_alone, BAD_OP),
     "data-ignores-pd": Case(use_region_of_other_pd, [(1, "LOC_PROT_ERR")], {"two_pds": True}),
     "key-leaks-before-reg": Case(update_byte_only, GOOD),

@@ -228,8 +228,7 @@ ROWS: list[tuple[str, str | Mapping[str, str], str]] = [
     (
         "level",
         call("id: mr/x\nlevel: Must\nsources: [man]\nsays: S.\nreturns: [EIO]"),
-        "rules/mr.yaml:7:16: 'level' of rule mr/x is 'Must'; it may be must, should, may; did you "
-        "mean 'must'?",
+        "rules/mr.yaml:7:16: 'level' of rule mr/x is 'Must'; it may be must, should, may; did you mean 'must'?",
     ),
     (
         "status",
@@ -261,8 +260,7 @@ ROWS: list[tuple[str, str | Mapping[str, str], str]] = [
     (
         "id without object",
         call("id: x\nsources: [man]\nsays: S.\nreturns: [EIO]"),
-        "rules/mr.yaml:6:13: 'id' of rule x is 'x'; an id is object/case, in lower-case letters, "
-        "digits and dashes",
+        "rules/mr.yaml:6:13: 'id' of rule x is 'x'; an id is object/case, in lower-case letters, digits and dashes",
     ),
     (
         "family's name",
@@ -343,8 +341,7 @@ ROWS: list[tuple[str, str | Mapping[str, str], str]] = [
     (
         "undefined without cause",
         rule("undefined: b"),
-        "rules/mr.yaml:6:13: rule mr/x has 'undefined' without 'cause'; the cause must say what the "
-        "consumer did",
+        "rules/mr.yaml:6:13: rule mr/x has 'undefined' without 'cause'; the cause must say what the consumer did",
     ),
     (
         "choice without when",
@@ -451,14 +448,12 @@ ROWS: list[tuple[str, str | Mapping[str, str], str]] = [
     (
         "unknown object in for",
         doc(FAMILY.replace("q in qp", "q in q_pair")),
-        "rules/mr.yaml:7:15: 'for' of family sq/exec names the object 'q_pair', which nothing "
-        "declares; known are qp",
+        "rules/mr.yaml:7:15: 'for' of family sq/exec names the object 'q_pair', which nothing declares; known are qp",
     ),
     (
         "unknown object of an invariant",
         doc("invariants:\n  - {id: mr/i, holds: a, says: S., for: m in mw}"),
-        "rules/mr.yaml:4:46: 'for' of invariant mr/i names the object 'mw', which nothing declares; "
-        "known are (none)",
+        "rules/mr.yaml:4:46: 'for' of invariant mr/i names the object 'mw', which nothing declares; known are (none)",
     ),
     (
         "unknown rule of a ghost",
@@ -469,8 +464,7 @@ ROWS: list[tuple[str, str | Mapping[str, str], str]] = [
     (
         "unknown choice",
         rule("cause: a\nchoice: bound\nreturns: [EIO]"),
-        "rules/mr.yaml:10:17: 'choice' of rule mr/x names the choice 'bound', which nothing declares; "
-        "known are (none)",
+        "rules/mr.yaml:10:17: 'choice' of rule mr/x names the choice 'bound', which nothing declares; known are (none)",
     ),
     (
         "unknown profile of a rule",

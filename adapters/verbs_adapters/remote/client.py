@@ -154,9 +154,7 @@ class RemoteBackend:
         outcomes = _outcomes([verb for verb, _ in calls], reply.batch)
         if isinstance(outcomes, str):
             return [self._garbage(asked, outcomes, reply)]
-        return [
-            self._told(asked, outcome) if isinstance(outcome, Trouble) else outcome for outcome in outcomes
-        ]
+        return [self._told(asked, outcome) if isinstance(outcome, Trouble) else outcome for outcome in outcomes]
 
     # -- one child ---------------------------------------------------------------------------------
 
@@ -288,9 +286,7 @@ class RemoteBackend:
     def _check_call(self, verb: str, args: Mapping[str, Value]) -> None:
         self._check_open()
         if not self._ready:
-            raise AdapterError(
-                f"`{verb}` was called without a context; call reset first, and after each trouble"
-            )
+            raise AdapterError(f"`{verb}` was called without a context; call reset first, and after each trouble")
         wrong = wrong_arguments(verb, args)
         if wrong is not None:
             raise AdapterError(f"this call is not of the contract: {wrong}")

@@ -120,17 +120,13 @@ def _write(stdout: BinaryIO, reply: Reply) -> None:
     """Write one reply, or the trouble that it cannot be written."""
     try:
         line = messages.encode(reply)
-        problem = (
-            f"is {len(line)} bytes long, and a line has at most {messages.MAX_LINE}; ask for less at a time"
-        )
+        problem = f"is {len(line)} bytes long, and a line has at most {messages.MAX_LINE}; ask for less at a time"
     except TypeError as error:
         line = b""
         problem = f"holds what JSON cannot ({error}); mend the backend's adapter"
     if not 0 < len(line) <= messages.MAX_LINE:
         held = "This counts as a fault of the adapter, not of the device."
-        line = messages.encode(
-            Reply(id=reply.id, trouble=Trouble("garbage", "glue", f"{held} The answer {problem}."))
-        )
+        line = messages.encode(Reply(id=reply.id, trouble=Trouble("garbage", "glue", f"{held} The answer {problem}.")))
     stdout.write(line)
     stdout.flush()
 

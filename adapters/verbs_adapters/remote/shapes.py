@@ -34,9 +34,7 @@ def _list_of(*keys: str) -> Callable[[object], bool]:
 
     def is_list(value: object) -> bool:
         return isinstance(value, (list, tuple)) and all(
-            isinstance(element, Mapping)
-            and element.keys() == set(keys)
-            and all(map(_is_nat, element.values()))
+            isinstance(element, Mapping) and element.keys() == set(keys) and all(map(_is_nat, element.values()))
             for element in value
         )
 

@@ -51,7 +51,7 @@ class ProtectionError(Exception):
     """An access that its key does not allow."""
 
 
-class DeviceCrash(Exception):  # noqa: N818 - it is what happens, not a kind of error
+class DeviceCrash(Exception):
     """The device died; only a fault brings this about."""
 
 
@@ -62,9 +62,7 @@ Piece = tuple[Region | None, int, int]
 class Protection:
     """The checks, and the movement of bytes that passed them."""
 
-    def __init__(
-        self, memory: Memory, keys: KeyTable, dma_lkey: int, *, iwarp: bool, faults: frozenset[str]
-    ) -> None:
+    def __init__(self, memory: Memory, keys: KeyTable, dma_lkey: int, *, iwarp: bool, faults: frozenset[str]) -> None:
         self._memory = memory
         self._keys = keys
         self._dma_lkey = dma_lkey
@@ -77,9 +75,7 @@ class Protection:
         self.recv_sink_rights = self.read_sink_rights & LOCAL_WRITE
 
     # -- local side --------------------------------------------------------------------------------
-    def check_local(
-        self, pd: ProtectionDomain, sges: Sequence[Sge], limit: int, rights: int = 0
-    ) -> list[Piece]:
+    def check_local(self, pd: ProtectionDomain, sges: Sequence[Sge], limit: int, rights: int = 0) -> list[Piece]:
         """Check the first `limit` bytes of a scatter/gather list for `rights`."""
         pieces: list[Piece] = []
         by_dma = False
@@ -119,9 +115,7 @@ class Protection:
         return [(region, addr, length)]
 
     # -- both --------------------------------------------------------------------------------------
-    def _check(
-        self, pd: ProtectionDomain, key: int, addr: int, length: int, rights: int, *, local: bool
-    ) -> Region:
+    def _check(self, pd: ProtectionDomain, key: int, addr: int, length: int, rights: int, *, local: bool) -> Region:
         faults = self._faults
         region = self._keys.find(key)
         if region is None or region.mapping is None:

@@ -22,7 +22,7 @@ from verbs_adapters.softhca.region import ACCESS_BITS, ADDRESS_SPACE
 Checker = Callable[[Any], bool]
 
 
-class Refused(Exception):  # noqa: N818 - the answer, not a defect
+class Refused(Exception):
     """A verb that fails; the errno's name."""
 
     def __init__(self, errno: str = "EINVAL") -> None:
@@ -53,8 +53,7 @@ def _is_hex(value: Any) -> bool:
 def _records(names: frozenset[str]) -> Checker:
     def check(value: Any) -> bool:
         return _is_list(value) and all(
-            isinstance(item, Mapping) and item.keys() == names and all(map(_is_nat, item.values()))
-            for item in value
+            isinstance(item, Mapping) and item.keys() == names and all(map(_is_nat, item.values())) for item in value
         )
 
     return check
@@ -73,8 +72,7 @@ CHECKERS: dict[str, Checker] = {
     "sg": _records(frozenset({"addr", "length"})),
 }
 SHAPES = {
-    name: tuple((param, kind, CHECKERS[kind]) for param, kind in verb.params.items())
-    for name, verb in VERBS.items()
+    name: tuple((param, kind, CHECKERS[kind]) for param, kind in verb.params.items()) for name, verb in VERBS.items()
 }
 ALWAYS_POSTED = ("qp", "wr_id", "opcode", "signaled", "fence")
 POSTED_WITH: dict[str, tuple[str, ...]] = {

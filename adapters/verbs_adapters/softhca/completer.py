@@ -31,9 +31,7 @@ SHIFTED_OPCODE = {"REG_MR": "LOCAL_INV", "LOCAL_INV": "REG_MR"}
 class Completer:
     """Retires work requests and writes completion queue entries."""
 
-    def __init__(
-        self, settings: Settings, chance: Callable[[], float], wake: Callable[[QueuePair], None]
-    ) -> None:
+    def __init__(self, settings: Settings, chance: Callable[[], float], wake: Callable[[QueuePair], None]) -> None:
         self._settings = settings
         self._faults = settings.fault
         self._chance = chance
@@ -48,9 +46,7 @@ class Completer:
             position = max(at for at, wqe in enumerate(qp.started) if wqe.status)
         wqe = qp.started[position]
         del qp.started[position]
-        signaled = wqe.signaled or (
-            wqe.opcode == "RDMA_READ" and "unsignalled-read-completes" in self._faults
-        )
+        signaled = wqe.signaled or (wqe.opcode == "RDMA_READ" and "unsignalled-read-completes" in self._faults)
         if wqe.status == SUCCESS and not signaled:
             qp.silent += 1
             return
@@ -122,9 +118,7 @@ class Completer:
         cq = qp.recv_cq if flushed and "flush-lands-in-other-cq" in self._faults else qp.send_cq
         self._write(qp, cq, wqe, outputs, receive=False)
 
-    def _write(
-        self, qp: QueuePair, cq: CompletionQueue, wqe: Wqe, outputs: dict[str, Any], *, receive: bool
-    ) -> None:
+    def _write(self, qp: QueuePair, cq: CompletionQueue, wqe: Wqe, outputs: dict[str, Any], *, receive: bool) -> None:
         faults = self._faults
         out: dict[str, Any] = {
             "n": 1,

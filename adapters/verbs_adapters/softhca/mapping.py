@@ -25,7 +25,7 @@ from verbs_adapters.softhca.region import (
 )
 
 
-class Unmappable(ValueError):  # noqa: N818 - an adjective says it
+class Unmappable(ValueError):
     """No mapping can be made of what was given."""
 
 

@@ -20,7 +20,7 @@ FIRST_CHUNK = 0x1_0000  # DMA addresses start at 4 GiB, so that nothing fits 32 
 MAX_BUFFER = 1 << 26
 
 
-class BusFault(Exception):  # noqa: N818 - the field calls it a fault
+class BusFault(Exception):
     """The device touched an address that is not mapped."""
 
 

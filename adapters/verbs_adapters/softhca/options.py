@@ -51,9 +51,7 @@ OPTIONS: dict[str, Option] = {
     "qp_slack": Option("0", (), "slots that each work queue has beyond what was asked"),
     "retries": Option("7", (), "how often a request is sent again to a peer that does not answer"),
     # -- what the sources leave open ---------------------------------------------------------------
-    "stale_inv": Option(
-        "accept", ("accept", "refuse"), "LOCAL_INV of an INVALID region with another key byte"
-    ),
+    "stale_inv": Option("accept", ("accept", "refuse"), "LOCAL_INV of an INVALID region with another key byte"),
     "local_inv_early": Option(
         "false",
         ("false", "true"),
@@ -80,24 +78,14 @@ OPTIONS: dict[str, Option] = {
         ("nak", "silent"),
         "the peer of a refused remote invalidation gets REM_ACCESS_ERR, or RETRY_EXC_ERR as in IB",
     ),
-    "recv_check": Option(
-        "used", ("used", "whole"), "check a receive's SGEs as far as the message reaches, or in full"
-    ),
+    "recv_check": Option("used", ("used", "whole"), "check a receive's SGEs as far as the message reaches, or in full"),
     "rq_slot": Option(
         "poll", ("poll", "consume"), "a receive slot is free again when its completion is polled, or before"
     ),
-    "purge_cqes": Option(
-        "false", ("false", "true"), "destroy and RESET take the QP's entries out of the CQs"
-    ),
-    "overrun": Option(
-        "drop", ("drop", "sticky"), "a CQ that overran: lose that entry, or every later one too"
-    ),
-    "poison": Option(
-        "false", ("false", "true"), "fill the meaningless fields of failed completions with junk"
-    ),
-    "psn": Option(
-        "strict", ("strict", "ignore"), "whether a pair works of which one side alone was connected anew"
-    ),
+    "purge_cqes": Option("false", ("false", "true"), "destroy and RESET take the QP's entries out of the CQs"),
+    "overrun": Option("drop", ("drop", "sticky"), "a CQ that overran: lose that entry, or every later one too"),
+    "poison": Option("false", ("false", "true"), "fill the meaningless fields of failed completions with junk"),
+    "psn": Option("strict", ("strict", "ignore"), "whether a pair works of which one side alone was connected anew"),
     "dma_lkey": Option("zero", ("zero", "reserved"), "local_dma_lkey is 0, or a key of a reserved index"),
     "key_byte": Option("random", ("random", "zero"), "the first low byte of a new region's key"),
 }

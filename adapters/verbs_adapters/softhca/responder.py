@@ -31,7 +31,7 @@ from verbs_adapters.softhca.requester import Requester
 from verbs_adapters.softhca.wire import Request, Response
 
 
-class Lost(Exception):  # noqa: N818 - what became of the request
+class Lost(Exception):
     """The request was taken and no answer will come."""
 
 

@@ -1,0 +1,194 @@
+"""What happened in one explanation, run again slowly: which rule wrote which field, and from what.
+
+A *cell* is (object number, slot).  For each firing the history holds the cells that its guard read, and for each cell
+that its effect wrote what the new value was made of; for a record that was pushed, part by part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from verbs_reference import footprint as fp
+from verbs_reference import nodes as n
+from verbs_reference.model import CallCase, CallCode, Family, Model, StepCase
+from verbs_reference.pending import Analysis
+from verbs_reference.statics import flat, inline, inline_statement
+from verbs_reference.store import Store
+
+if TYPE_CHECKING:
+    from verbs_reference.belief import Action
+
+Cell = tuple[int, int]
+Part = int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A rule that fired: in a process on the head of its queue, or for a call; with the options chosen for it."""
+
+    rule: str
+    process: tuple[int, int] | None
+    head: Any
+    action: Action | None
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(slots=True)
+class Firing:
+    """What one firing read, wrote, and was about."""
+
+    rule: str
+    is_step: bool
+    control: set[Cell] = field(default_factory=set)
+    writes: dict[Cell, list[tuple[Part, set[Cell]]]] = field(default_factory=dict)
+    pushed: dict[Cell, Any] = field(default_factory=dict)
+    about: set[int] = field(default_factory=set)
+
+
+class History:
+    """Runs a trail again on a store of its own."""
+
+    def __init__(self, model: Model, analysis: Analysis) -> None:
+        self.model = model
+        self.analysis = analysis
+        self.store: Store = model.store()
+        self._steps = {c.id: (f, c) for f in model.families for c in f.cases}
+        self._calls = {c.id: (d, c) for d in model.calls.values() for c in d.cases}
+        self._compiled: dict[tuple[n.Expr, tuple[str, ...]], Any] = {}
+
+    def run(self, events: Iterable[Event]) -> list[Firing]:
+        """The firings, the newest first; the store is left as they leave it."""
+        made = [self._fire(e) for e in events]
+        made.reverse()
+        return made
+
+    def cells(self, tree: n.Expr, env: dict[str, Any], store: Store | None = None) -> set[Cell]:
+        """The changing fields that an expression reads."""
+        return self._resolve(fp.reads(tree), env, store or self.store)
+
+    def _resolve(self, accesses: Iterable[fp.Access], env: dict[str, Any], store: Store) -> set[Cell]:
+        found: set[Cell] = set()
+        for a in accesses:
+            if a.part == "M":
+                found |= self._memory(a, env, store)
+            elif a.part != "A" and (a.obj.type.name, a.field) in self.analysis.changing:
+                slot = self.model.layout.slot[a.obj.type.name][a.field]
+                found |= {(o, slot) for o in self._designated(a, env, store) if o > 0}
+        return found
+
+    def _designated(self, access: fp.Access, env: dict[str, Any], store: Store) -> Iterable[int]:
+        try:
+            if access.bound:
+                sets = {k: frozenset((v,)) for k, v in env.items()}
+                return [p[0] for p in self.analysis.resolver.places(store, access, sets)]
+            return [self.value(access.obj, env, store)]
+        except (KeyError, TypeError, NameError):
+            return []
+
+    def _memory(self, access: fp.Access, env: dict[str, Any], store: Store) -> set[Cell]:
+        tree = access.obj.args[0] if isinstance(access.obj, n.Builtin) and access.obj.op == "load" else access.obj
+        try:
+            places = self.value(tree, env, store)
+        except (KeyError, TypeError, NameError):
+            return set()
+        owners = {store.pages.get(start // 4096, 0) for start, _ in places}
+        return {(o, self._memory_slot(o, store)) for o in owners if o}
+
+    def _memory_slot(self, number: int, store: Store) -> int:
+        kind = next(k for k in self.model.layout.memory if number in store.live[k])
+        return self.model.layout.slot[kind][self.model.layout.memory[kind][0]]
+
+    def value(self, tree: n.Expr, env: dict[str, Any], store: Store) -> Any:
+        """The value of an expression."""
+        names = tuple(env)
+        key = (tree, names)
+        if key not in self._compiled:
+            self._compiled[key] = self.model.compiler.expression(tree, names)
+        return self._compiled[key](store, *env.values())
+
+    # -- one firing ------------------------------------------------------------------------------
+
+    def _fire(self, event: Event) -> Firing:
+        self.store.once = dict(event.options)
+        try:
+            if event.process is not None:
+                return self._step(event, *self._steps[event.rule])
+            return self._call(event, *self._calls[event.rule])
+        finally:
+            self.store.once = {}
+            self.store.journal.clear()
+
+    def _step(self, event: Event, family: Family, case: StepCase) -> Firing:
+        assert event.process is not None
+        number = event.process[1]
+        env = {family.var: number, family.head_var: event.head}
+        made = Firing(event.rule, True)
+        made.about = self._about({number} | ({event.head} if isinstance(event.head, int) else set()))
+        for tree in (family.domain_tree, case.when_tree):
+            if tree is not None:
+                made.control |= self.cells(inline(family, tree), env)
+        body = [inline_statement(family, s) for s in case.body]
+        self._sources(made, body, env)
+        case.effect(self.store, number)
+        self._written(made)
+        return made
+
+    def _call(self, event: Event, code: CallCode, case: CallCase) -> Firing:
+        assert event.action is not None
+        action = event.action
+        env = dict(zip([*code.params, *code.outputs], [*action.args, *action.outputs], strict=False))
+        made = Firing(event.rule, False)
+        kinds = code.params.values()
+        made.about = self._about({v for t, v in zip(kinds, action.args, strict=True) if t.tag == "ref"})
+        if case.guard_tree is not None:
+            made.control |= self.cells(case.guard_tree, env)
+        self._sources(made, list(case.body), env)
+        if case.effect is not None:
+            case.effect(self.store, *action.args, *action.outputs)
+        self._written(made)
+        return made
+
+    def _about(self, numbers: Iterable[int]) -> set[int]:
+        """Objects and those that they refer to."""
+        found: set[int] = set()
+        for number in numbers:
+            kind = next((k for k, live in self.store.live.items() if number in live), None)
+            if kind is not None:
+                fields = self.model.voc.objects[kind]
+                slots = [self.model.layout.slot[kind][f] for f, i in fields.items() if i.type.tag == "ref"]
+                found |= {number, *(self.store.objects[number][s] for s in slots)}
+        return found - {0}
+
+    def _sources(self, made: Firing, body: list[n.Stmt], env: dict[str, Any]) -> None:
+        """What each assigned value is made of, as things are before the effect."""
+        for stmt in flat(body):
+            match stmt:
+                case n.Assign() | n.Push():
+                    access = fp.Access(stmt.obj, stmt.field, "V", True)
+                    slot = self.model.layout.slot[stmt.obj.type.name][stmt.field]
+                    parts: list[tuple[Part, n.Expr]] = [(None, stmt.value)]
+                    if isinstance(stmt.value, n.Record):
+                        parts = list(enumerate(stmt.value.parts))
+                    for number in self._designated(access, env, self.store):
+                        rows = made.writes.setdefault((number, slot), [])
+                        where = self.cells(stmt.obj, env)
+                        rows += [(part, self.cells(tree, env) | where) for part, tree in parts]
+                case n.Store():
+                    for cell in self._memory(fp.Access(stmt.places, "", "M", True), env, self.store):
+                        sources = self.cells(stmt.data, env) | self.cells(stmt.places, env)
+                        made.writes.setdefault(cell, []).append((None, sources))
+                case _:
+                    pass
+
+    def _written(self, made: Firing) -> None:
+        """Note what the journal says was changed, and what was pushed."""
+        for container, key, old in self.store.journal:
+            if type(container) is list and container not in (self.store.counter, self.store.shape):
+                cell = (container[0], key)
+                new = container[key]
+                if isinstance(new, tuple) and isinstance(old, tuple) and len(new) > len(old):
+                    made.pushed[cell] = new[-1]
+                if not (isinstance(new, tuple) and isinstance(old, tuple) and len(new) < len(old)):
+                    made.writes.setdefault(cell, [])
