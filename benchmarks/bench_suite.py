@@ -34,11 +34,11 @@ class Nothing:
     def start(self) -> None:
         """Nothing."""
 
-    def draw(self, shape: Shape, draws: Any) -> Step:
+    def draw(self, _shape: Shape, _draws: Any) -> Step:
         """A step, the same each time."""
         return Step("", {})
 
-    def run(self, step: Step) -> None:
+    def run(self, _step: Step) -> None:
         """Count."""
         Nothing.steps += 1
 

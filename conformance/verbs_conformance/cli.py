@@ -95,7 +95,8 @@ def _engine(backend: Backend, api: str, transport: str) -> Engine:
     for word, known, kind in ((api, hello.api, "api"), (transport, hello.transport, "transport")):
         if word not in known:
             raise ProfileError(
-                f"the backend {hello.name} cannot be judged under the {kind} profile {word!r}; it offers {', '.join(known)}"
+                f"the backend {hello.name} cannot be judged under the {kind} profile {word!r}; "
+                f"it offers {', '.join(known)}"
             )
     return Engine(Model(select(load(), api, transport)))
 
@@ -105,7 +106,7 @@ _pairs = click.option("-o", "--option", "pairs", multiple=True, metavar="KEY=VAL
 _profiles = click.option("--profile", "profile", multiple=True, metavar="NAME", help="An API or transport profile.")
 
 
-def _split(profile: Sequence[str], options: dict[str, str]) -> tuple[str, str]:
+def _split(profile: Sequence[str]) -> tuple[str, str]:
     """The API and the transport among the named profiles."""
     spec = load()
     chosen = {"api": "", "transport": ""}
@@ -138,7 +139,7 @@ def run(adapter: str, pairs: Sequence[str], profile: Sequence[str], **rest: Any)
     broke; 4 wrong usage; 5 nothing selected.
     """
     options = _options(pairs)
-    api, transport = _split(profile, options)
+    api, transport = _split(profile)
     if api:
         options = running.with_profile(adapter, options, api, transport)
     backend = _open(adapter, options)
@@ -162,7 +163,7 @@ def replay(program: Path, adapter: str, pairs: Sequence[str], profile: Sequence[
     """Run the programs of a file; the same program, seed and backend print the same lines."""
     found = programs.load(program)
     options = _options(pairs)
-    api, transport = _split(profile, options)
+    api, transport = _split(profile)
     api = api or (found[0].api[0] if len(found[0].api) == 1 else "")
     transport = transport or (found[0].transport[0] if len(found[0].transport) == 1 else "")
     if api:
@@ -193,7 +194,7 @@ def explain(topic: str) -> int:
 @_profiles
 def prove(patterns: Sequence[str], profile: Sequence[str]) -> int:
     """Prove what the specification says of itself: cases partition, invariants are inductive."""
-    api, transport = _split(profile, {})
+    api, transport = _split(profile)
     return prover.prove(select(load(), api or "linux-kernel", transport or "roce"), patterns)
 
 

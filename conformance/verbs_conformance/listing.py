@@ -60,7 +60,7 @@ def explain(topic: str) -> int:
     """Print everything that the specification says about a word."""
     spec = load()
     if topic in spec.rules:
-        _rule(spec, spec.rules[topic])
+        _rule(spec.rules[topic])
         return 0
     found = list(_about(spec, topic))
     if topic in spec.choices:
@@ -71,19 +71,20 @@ def explain(topic: str) -> int:
             click.echo(f"  source: {source}")
     elif topic in spec.calls:
         call = spec.calls[topic]
-        click.echo(f"{topic}({', '.join(call.params)})" + (f" -> {', '.join(call.outputs)}" if call.outputs else ""))
+        outputs = f" -> {', '.join(call.outputs)}" if call.outputs else ""
+        click.echo(f"{topic}({', '.join(call.params)}){outputs}")
     for enum in spec.enums.values():
         if topic in enum.values:
             click.echo(f"{topic}: one of {enum.name}: {', '.join(enum.values)}")
     if not found and topic not in spec.choices:
         known = [*spec.rules, *spec.calls, *spec.choices, *(v for e in spec.enums.values() for v in e.values)]
         raise click.UsageError(
-            f"nothing is said about {topic!r}{near(topic, [str(k) for k in known])}; a topic is a rule's id, a verb, an "
-            "errno, a status, a state, a choice: see 'verbspec list rules'"
+            f"nothing is said about {topic!r}{near(topic, [str(k) for k in known])}; a topic is a rule's id, a verb, "
+            "an errno, a status, a state, a choice: see 'verbspec list rules'"
         )
     for rule in found:
         click.echo()
-        _rule(spec, rule)
+        _rule(rule)
     return 0
 
 
@@ -100,7 +101,7 @@ def _words(text: str) -> set[str]:
     return set("".join(c if c.isalnum() or c == "_" else " " for c in text).split())
 
 
-def _rule(spec: Spec, rule: Rule) -> None:
+def _rule(rule: Rule) -> None:
     click.echo(f"{rule.id}  ({rule.level}, {rule.status}{', ' + ' '.join(rule.profile) if rule.profile else ''})")
     click.echo(textwrap.fill(_one(rule.says), 100, initial_indent="  ", subsequent_indent="  "))
     if isinstance(rule, CallRule):
@@ -149,9 +150,8 @@ def check(folder: Path) -> int:
             ]
     for line in wrong:
         click.echo(line)
-    click.echo(
-        f"{len(spec.rules)} rules, {len(shipped)} programs: {'nothing wrong' if not wrong else f'{len(wrong)} things wrong'}"
-    )
+    outcome = f"{len(wrong)} things wrong" if wrong else "nothing wrong"
+    click.echo(f"{len(spec.rules)} rules, {len(shipped)} programs: {outcome}")
     return 1 if wrong else 0
 
 

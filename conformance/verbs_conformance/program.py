@@ -186,9 +186,9 @@ def _program(node: Node) -> Program:
                 f"unknown key {str(key)!r} in a program; the keys are {listed(_KEYS)}{near(key, _KEYS)}",
                 key.where,
             )
-    for key in ("program", "steps"):
-        if key not in node:
-            raise SpecError(f"a program must have {key!r}; it has {listed([str(k) for k in node])}", node.where)
+    for needed in ("program", "steps"):
+        if needed not in node:
+            raise SpecError(f"a program must have {needed!r}; it has {listed([str(k) for k in node])}", node.where)
     seed = _text(node, "seed")
     if seed and not seed.isdigit():
         raise SpecError(f"seed is {seed!r}; it must be a number", node[node.key("seed")].where)

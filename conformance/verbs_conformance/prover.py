@@ -12,7 +12,7 @@ from verbs_spec.document import Spec
 
 
 def prove(spec: Spec, patterns: Sequence[str]) -> int:
-    """Prove and print; 0 if all is proved, 1 if something is refuted, 2 if something stays unknown, 5 if nothing fits."""
+    """Prove and print; 0 if all is proved, 1 if something is refuted, 2 if something is unknown, 5 if nothing fits."""
     counts = {"proved": 0, "refuted": 0, "unknown": 0}
     for result in proofs(Model(spec), patterns):
         counts[result.verdict] += 1

@@ -26,6 +26,7 @@ from verbs_conformance.judge import Judge, Judgement, shrink
 from verbs_conformance.machine import Stateful
 from verbs_conformance.program import Program
 from verbs_conformance.session import Engine
+from verbs_conformance.sweep import Sweep
 from verbs_reports import records as r
 from verbs_reports.results import Writer
 from verbs_reports.verdicts import Verdict, exit_code, worst
@@ -147,6 +148,10 @@ class Run:
             for program in self.programs():
                 seed = program.seed if program.seed is not None else s.seed + round_
                 self._done(writer, self.judge.run(program, seed))
+        if not s.only:
+            for program in Sweep(self.engine, self.judge.fixtures).programs():
+                if not s.select or self._selected(program.name):
+                    self._done(writer, self.judge.run(program, s.seed))
         left = s.budget - (time.monotonic() - self.began)
         if left > 0 and not self.tally.failures and not s.only and not s.select:
             stateful = Stateful(self.judge, s.seed, left)

@@ -90,9 +90,8 @@ def run(
     with console.status("running") as status:
 
         def notice(done: Judgement, tally: Tally) -> None:
-            status.update(
-                f"{tally.ran} programs, {tally.calls} calls, {sum(map(len, tally.failures.values()))} failed; {done.program.name}"
-            )
+            failures = sum(map(len, tally.failures.values()))
+            status.update(f"{tally.ran} programs, {tally.calls} calls, {failures} failed; {done.program.name}")
 
         job = Run(engine, backend, hello, settings, notice)
         code = job.execute()

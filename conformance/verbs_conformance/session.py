@@ -116,7 +116,7 @@ class Session:
     def run(self, step: Step) -> list[tuple[Step, Outcome]]:
         """Run one step; a drain gives several outcomes, the last one decides."""
         if step.call == "settle":
-            return [self._note(step, self._settle(step))]
+            return [self._note(step, self._settle())]
         if step.call == "drain":
             return self._drain(step)
         return [self._note(step, self._call(step))]
@@ -125,7 +125,7 @@ class Session:
         self.log.append((step, outcome))
         return step, outcome
 
-    def _settle(self, step: Step) -> Outcome:
+    def _settle(self) -> Outcome:
         answer = self.backend.call("settle", {})
         self.calls += 1
         if isinstance(answer, Trouble):
@@ -316,11 +316,11 @@ def pattern(text: str) -> str:
 def _seen(answer: Answer) -> str:
     if not answer.out:
         return answer.result
-    shown = ", ".join(f"{k}={_short(k, v)}" for k, v in answer.out.items())
+    shown = ", ".join(f"{k}={_short(v)}" for k, v in answer.out.items())
     return f"{answer.result}, {shown}"
 
 
-def _short(name: str, value: Any) -> str:
+def _short(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and value > 0xFFFF:
         return f"{value:#x}"
     text = str(value)

@@ -47,14 +47,14 @@ def shapes(model: Model) -> list[Shape]:
             own = {str(k) for k in shape.menus}
             menus = []
             for name, entries in shape.menus.items():
-                kind = _kind(model, str(entries[0]), code.params.get(str(name)))
+                kind = _kind(str(entries[0]), code.params.get(str(name)))
                 menus.append(Menu(str(name), kind, tuple(_template(str(e), own) for e in entries)))
             makes = tuple(code.outputs[o].name for o in code.creates)
             made.append(Shape(str(shape.name), str(call.name), tuple(menus), makes))
     return made
 
 
-def _kind(model: Model, entry: str, param: object) -> str:
+def _kind(entry: str, param: object) -> str:
     words = entry.split()
     if words and words[0] == "each":
         return words[1] if len(words) > 1 else str(getattr(param, "name", ""))

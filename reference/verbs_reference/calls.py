@@ -66,7 +66,8 @@ class Calls:
             names = [x for x in (*code.params, *code.outputs) if x not in code.creates]
             self.queues[code.name] = self._queue(code)
             for case in code.cases:
-                self.facts[case.id] = self._facts(code, case, names)
+                with fp.placed(case.rule.id.where):
+                    self.facts[case.id] = self._facts(code, case, names)
 
     def _facts(self, code: CallCode, case: CallCase, names: list[str]) -> CallFacts:
         guard = [] if case.guard_tree is None else self._risks(fp.reads(case.guard_tree))
@@ -75,8 +76,7 @@ class Calls:
         every = [*code.params, *code.outputs]
 
         def atoms(accesses: Iterable[Access]) -> Function | None:
-            made = self.statics.designators.atoms([a for a in accesses if _free(a) <= set(names)], every)
-            return made
+            return self.statics.designators.atoms([a for a in accesses if _free(a) <= set(names)], every)
 
         return CallFacts(
             atoms(guard),
@@ -116,7 +116,7 @@ class Calls:
                 (facts.writes, made.writes),
             ):
                 if function is not None:
-                    into |= function(store, *values)
+                    into.update(function(store, *values))
             if facts.memory:
                 _add_memory(store, made, facts.memory, values)
         for case in others:

@@ -22,13 +22,17 @@ emptiness is concerned.  ``atoms`` makes of a list of accesses a function that r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from verbs_reference import nodes as n
 from verbs_reference.compiled import GLOBALS, Compiler
 from verbs_reference.store import Layout, Store
-from verbs_spec.errors import SpecError
+from verbs_spec.errors import SpecError, Where
+
+if TYPE_CHECKING:
+    from verbs_reference.statics import CaseFacts
 
 Place = tuple[int, int, str]
 Env = dict[str, frozenset[Any]]
@@ -58,12 +62,7 @@ def reads(expr: n.Expr, bound: tuple[n.Over, ...] = ()) -> Iterator[Access]:
             yield from reads(expr.obj, bound)
             yield Access(expr.obj, expr.field, "V", False, bound)
         case n.Over():
-            if isinstance(expr.domain, n.Expr):
-                yield from reads(expr.domain, bound)
-            inner = (*bound, expr)
-            if expr.test is not None:
-                yield from reads(expr.test, inner)
-            yield from reads(expr.body, inner)
+            yield from _reads_over(expr, bound)
         case n.Builtin(op="alive"):
             yield Access(expr.args[0], "", "A", False, bound)
             yield from reads(expr.args[0], bound)
@@ -76,6 +75,15 @@ def reads(expr: n.Expr, bound: tuple[n.Over, ...] = ()) -> Iterator[Access]:
         case _:
             for child in n.children(expr):
                 yield from reads(child, bound)
+
+
+def _reads_over(expr: n.Over, bound: tuple[n.Over, ...]) -> Iterator[Access]:
+    if isinstance(expr.domain, n.Expr):
+        yield from reads(expr.domain, bound)
+    inner = (*bound, expr)
+    if expr.test is not None:
+        yield from reads(expr.test, inner)
+    yield from reads(expr.body, inner)
 
 
 def effects(body: Iterable[n.Stmt]) -> Iterator[Access]:
@@ -229,6 +237,19 @@ def blocks(places: Iterable[tuple[int, int]]) -> set[int]:
     return {-4 - block for start, size in places if size for block in range(start >> 6, (start + size - 1 >> 6) + 1)}
 
 
+class Undesignated(Exception):
+    """An expression for which the atoms that it designates cannot be found."""
+
+
+@contextmanager
+def placed(where: Where) -> Iterator[None]:
+    """Look at a rule or a family that stands there; what cannot be found is an error of its text."""
+    try:
+        yield
+    except Undesignated as e:
+        raise SpecError(str(e), where) from None
+
+
 class Designators:
     """Makes functions that find the atoms which accesses designate.
 
@@ -321,12 +342,12 @@ class Designators:
                 loops = f"for v_{name}a in {self._many(expr.left)} for v_{name}b in {self._many(expr.right)}"
                 return f"{{{self.compiler.text(n.Arith(expr.type, expr.op, *pair))} {loops}}}"
             case _:
-                raise SpecError(f"{n.show(expr)} cannot designate what a step works on")
+                raise Undesignated(f"{n.show(expr)} cannot designate what a step works on")
 
     def _growing(self, expr: n.Field) -> str:
         """A queue to which internal steps push: what stands in it and what may come."""
         if (expr.obj.type.name, expr.field) not in self.layout.triggers:
-            raise SpecError(f"{n.show(expr)} designates what a step works on, and internal steps change it")
+            raise Undesignated(f"{n.show(expr)} designates what a step works on, and internal steps change it")
         null, slot = self._place(expr)
         return f"[(*D[o or {null}][{slot}], *_coming.get((o, {slot}), ())) for o in {self._many(expr.obj)}]"
 

@@ -216,7 +216,7 @@ class Model:
 class _FamilyTree:
     """A family's parts as trees."""
 
-    def __init__(self, parser: Parser, voc: Vocabulary, family: StepFamily) -> None:
+    def __init__(self, parser: Parser, family: StepFamily) -> None:
         self.name = str(family.name)
         self.where = family.name.where
         self.kind, self.var = str(family.each.kind), str(family.each.name)
@@ -275,7 +275,7 @@ class _Trees:
 
     def __init__(self, parser: Parser, voc: Vocabulary, spec: Spec) -> None:
         self.calls = [_CallTree(parser, voc, c) for c in spec.calls.values()]
-        self.families = [_FamilyTree(parser, voc, f) for f in spec.families.values()]
+        self.families = [_FamilyTree(parser, f) for f in spec.families.values()]
 
     def expressions(self) -> Iterator[n.Expr]:
         """Every expression."""

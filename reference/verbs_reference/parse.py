@@ -1,76 +1,44 @@
 """From text to typed tree.
 
 The syntax is Python's; the standard library's ``ast`` parses it and this module admits the few forms that
-``docs/spec-format.md`` lists, resolves names and checks types.  Defines are expanded here: an argument's
-tree is put in the parameter's place.  Every refusal is a ``SpecError`` at the place of the offending
-form, with the list of what would be allowed.
+``docs/spec-format.md`` lists, resolves names and checks types.  ``expressions`` does so for expressions, this module
+for statements.  Every refusal is a ``SpecError`` at the place of the offending form, with the list of what would be
+allowed.
 """
 
 from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
 
 from verbs_reference import nodes as n
 from verbs_reference import types as t
-from verbs_reference.types import BOOL, BYTES, NAT, NULL, SPANS, Type, accepts
-from verbs_reference.vocabulary import Vocabulary
+from verbs_reference.expressions import ARITH, Expressions, Refused, Scope, tree_of
+from verbs_reference.types import BOOL, BYTES, NAT, SPANS, Type
 from verbs_spec.errors import SpecError
 from verbs_spec.text import Text
 
-_QUANTIFIERS = {"any": BOOL, "all": BOOL, "count": NAT, "sum": NAT, "flat": SPANS}
-_ARITH = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%"}
-_COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
-_FUNCTIONS: dict[str, tuple[tuple[str, ...], Type]] = {
-    "len": (("queue",), NAT),
-    "empty": (("queue",), BOOL),
-    "nonempty": (("queue",), BOOL),
-    "alive": (("ref",), BOOL),
-    "pow2": (("nat",), BOOL),
-    "shl": (("nat",), NAT),
-    "span": (("nat", "nat"), SPANS),
-    "walk": (("queue", "nat", "nat", "nat", "nat"), SPANS),
-    "slice": (("spans", "nat", "nat"), SPANS),
-    "upto": (("nat",), Type("queue", "", NAT)),
-    "load": (("spans",), BYTES),
-    "size": (("bytes",), NAT),
-    "int": (("bool",), NAT),
-}
-_OTHERS = ("head", "last", "nth", "lookup", "choice", "implies", *_QUANTIFIERS)
-
-Scope = Mapping[str, n.Expr]
 _R = TypeVar("_R")
 
 
-class _Refused(Exception):
-    """A form that the language does not have; carries the ast node for its place."""
-
-    def __init__(self, message: str, node: ast.AST) -> None:
-        super().__init__(message)
-        self.node = node
-
-
 @dataclass(slots=True)
-class Parser:
+class Parser(Expressions):
     """Parses expressions and statements of one specification."""
 
-    voc: Vocabulary
-    _open: list[str] = field(default_factory=list)
     _locals: int = 0
 
     def expression(self, text: Text, scope: Scope, want: Type | None = None) -> n.Expr:
         """Parse one expression; ``want`` is the type that its place demands."""
         source = str(text).strip()
-        return self._guarded(text, lambda: self._typed(_tree(source, "eval").body, scope, want), 2)
+        return self._guarded(text, lambda: self._typed(tree_of(source, "eval").body, scope, want), 2)
 
     def statements(self, text: Text, scope: Scope) -> tuple[n.Stmt, ...]:
         """Parse a block of statements."""
         source = textwrap.dedent(str(text)).strip()
-        return self._guarded(text, lambda: self._block(_tree(source, "exec").body, dict(scope)), 1)
+        return self._guarded(text, lambda: self._block(tree_of(source, "exec").body, dict(scope)), 1)
 
     def objects(self, text: Text, scope: Scope) -> tuple[n.Expr | tuple[n.Over, ...], ...]:
         """Parse the objects of an ``undefined``: ``{a, b}``, comprehensions, joined by ``|``.
@@ -79,297 +47,18 @@ class Parser:
         the reference.
         """
         source = str(text).strip()
-        return self._guarded(text, lambda: tuple(self._objects(_tree(source, "eval").body, scope)), 2)
+        return self._guarded(text, lambda: tuple(self._objects(tree_of(source, "eval").body, scope)), 2)
 
     def _guarded(self, text: Text, work: Callable[[], _R], first_line: int) -> _R:
         try:
             return work()
-        except _Refused as e:
+        except Refused as e:
             node = e.node
             line, column = max(getattr(node, "lineno", 1) - first_line, 0), getattr(node, "col_offset", 0)
             raise SpecError(f"in {str(text).strip()!r}: {e}", text.at(line, column)) from None
         except SyntaxError as e:
             where = text.at(max((e.lineno or 1) - first_line, 0), max((e.offset or 1) - 1, 0))
             raise SpecError(f"{str(text).strip()!r} is not an expression: {e.msg}", where) from None
-
-    # -- expressions ---------------------------------------------------------------------------
-
-    def _typed(self, node: ast.expr, scope: Scope, want: Type | None) -> n.Expr:
-        expr = self._expr(node, scope, want)
-        if want is not None and not accepts(want, expr.type):
-            raise _Refused(f"this is a {expr.type}, but a {want} is needed here", node)
-        return expr
-
-    def _expr(self, node: ast.expr, scope: Scope, want: Type | None = None) -> n.Expr:
-        handler = getattr(self, "_on_" + type(node).__name__, None)
-        if handler is None:
-            raise _Refused(f"{type(node).__name__} is not part of the language", node)
-        return handler(node, scope, want)  # type: ignore[no-any-return]
-
-    def _on_Constant(self, node: ast.Constant, scope: Scope, want: Type | None) -> n.Expr:
-        if type(node.value) is int and node.value >= 0:
-            return n.Const(NAT, node.value)
-        raise _Refused(f"{node.value!r} is not a literal of the language: numbers are naturals", node)
-
-    def _on_Name(self, node: ast.Name, scope: Scope, want: Type | None) -> n.Expr:
-        name = node.id
-        if name in scope:
-            return scope[name]
-        if name in self.voc.enum_of:
-            return n.Const(Type("enum", self.voc.enum_of[name]), name)
-        literals = {"true": n.Const(BOOL, True), "false": n.Const(BOOL, False), "null": n.Const(NULL, 0)}
-        if name in literals:
-            return literals[name]
-        known = ", ".join(sorted(scope)) or "nothing"
-        raise _Refused(
-            f"unknown name {name!r}; known here: {known}; and the enumerators of {', '.join(self.voc.enums)}",
-            node,
-        )
-
-    def _on_Attribute(self, node: ast.Attribute, scope: Scope, want: Type | None) -> n.Expr:
-        base = self._expr(node.value, scope)
-        if base.type.tag == "ref":
-            fields = {f: i.type for f, i in self.voc.objects[base.type.name].items()}
-        elif base.type.tag == "record":
-            fields = self.voc.records[base.type.name]
-        else:
-            raise _Refused(f"a {base.type} has no fields", node)
-        if node.attr not in fields:
-            raise _Refused(f"{base.type} has no field {node.attr!r}; it has {', '.join(fields)}", node)
-        kind = fields[node.attr]
-        if base.type.tag == "ref":
-            return n.Field(kind, base, node.attr)
-        return n.Part(kind, base, node.attr)
-
-    def _on_UnaryOp(self, node: ast.UnaryOp, scope: Scope, want: Type | None) -> n.Expr:
-        if not isinstance(node.op, ast.Not):
-            raise _Refused("only 'not' may stand before a value: numbers are naturals", node)
-        return n.Not(BOOL, self._typed(node.operand, scope, BOOL))
-
-    def _on_BoolOp(self, node: ast.BoolOp, scope: Scope, want: Type | None) -> n.Expr:
-        op = "and" if isinstance(node.op, ast.And) else "or"
-        return n.Logic(BOOL, op, tuple(self._typed(v, scope, BOOL) for v in node.values))
-
-    def _on_BinOp(self, node: ast.BinOp, scope: Scope, want: Type | None) -> n.Expr:
-        op = _ARITH.get(type(node.op))
-        if op is None:
-            raise _Refused("arithmetic has + - * // %", node)
-        left, right = self._typed(node.left, scope, NAT), self._typed(node.right, scope, NAT)
-        return n.Arith(NAT, op, left, right)
-
-    def _on_IfExp(self, node: ast.IfExp, scope: Scope, want: Type | None) -> n.Expr:
-        then = self._expr(node.body, scope, want)
-        other = self._expr(node.orelse, scope, then.type)
-        kind = other.type if then.type == NULL else then.type
-        if not accepts(kind, other.type):
-            raise _Refused(f"the two sides are a {then.type} and a {other.type}", node)
-        return n.If(kind, self._typed(node.test, scope, BOOL), then, other)
-
-    def _on_Set(self, node: ast.Set, scope: Scope, want: Type | None) -> n.Expr:
-        items = tuple(self._expr(e, scope) for e in node.elts)
-        kinds = {i.type for i in items}
-        if len(kinds) != 1 or items[0].type.tag != "enum":
-            raise _Refused("{...} is a flags value: enumerators of one enum", node)
-        return n.Flags(Type("flags", items[0].type.name), items)
-
-    def _on_Dict(self, node: ast.Dict, scope: Scope, want: Type | None) -> n.Expr:
-        if node.keys or want is None or want.tag != "flags":
-            raise _Refused("{} is the empty flags value and may stand only where flags are expected", node)
-        return n.Flags(want, ())
-
-    def _on_List(self, node: ast.List, scope: Scope, want: Type | None) -> n.Expr:
-        if want is None or want.tag != "queue" or want.elem is None:
-            raise _Refused("[...] may stand only where a queue is expected", node)
-        return n.Sequence(want, tuple(self._typed(e, scope, want.elem) for e in node.elts))
-
-    def _on_Compare(self, node: ast.Compare, scope: Scope, want: Type | None) -> n.Expr:
-        if len(node.ops) != 1:
-            raise _Refused("comparisons are not chained: write 'a < b and b < c'", node)
-        op, right_node = node.ops[0], node.comparators[0]
-        if isinstance(op, ast.In | ast.NotIn):
-            found = self._member(node, right_node, scope)
-            return found if isinstance(op, ast.In) else n.Not(BOOL, found)
-        sign = _COMPARE.get(type(op))
-        if sign is None:
-            raise _Refused("comparisons are == != < <= > >= in", node)
-        left = self._expr(node.left, scope)
-        right = self._expr(right_node, scope, left.type)
-        if left.type.tag == "memory" or right.type.tag == "memory":
-            raise _Refused("memory is compared through load(span(...))", node)
-        if left.type.tag == "spans":
-            raise _Refused("places are compared by what they hold: load(...)", node)
-        if left.type != right.type and not (accepts(left.type, right.type) or accepts(right.type, left.type)):
-            raise _Refused(f"a {left.type} cannot be compared with a {right.type}", node)
-        if sign not in {"==", "!="} and left.type != NAT:
-            raise _Refused(f"only numbers have an order, not a {left.type}", node)
-        return n.Compare(BOOL, sign, left, right)
-
-    def _member(self, node: ast.Compare, group_node: ast.expr, scope: Scope) -> n.Expr:
-        item = self._expr(node.left, scope)
-        if isinstance(group_node, ast.Tuple):
-            tests = [n.Compare(BOOL, "==", item, self._typed(e, scope, item.type)) for e in group_node.elts]
-            return tests[0] if len(tests) == 1 else n.Logic(BOOL, "or", tuple(tests))
-        group = self._expr(group_node, scope)
-        fits = (group.type.tag == "flags" and item.type == Type("enum", group.type.name)) or (
-            group.type.tag == "queue" and group.type.elem is not None and accepts(group.type.elem, item.type)
-        )
-        if not fits:
-            raise _Refused(f"a {item.type} cannot be in a {group.type}", node)
-        return n.Member(BOOL, item, group)
-
-    def _on_Call(self, node: ast.Call, scope: Scope, want: Type | None) -> n.Expr:
-        if not isinstance(node.func, ast.Name):
-            raise _Refused("only functions of the language and defines are called", node)
-        name = node.func.id
-        if name in self.voc.records:
-            return self._record(node, name, scope)
-        if name in self.voc.defines:
-            return self._expand(node, name, scope)
-        if node.keywords:
-            raise _Refused(f"{name} takes no named arguments", node)
-        if name in _QUANTIFIERS:
-            return self._over(node, name, scope)
-        if name in _FUNCTIONS:
-            return self._function(node, name, scope)
-        special = getattr(self, "_call_" + name, None) if name in _OTHERS else None
-        if special is None:
-            known = [*_FUNCTIONS, *_OTHERS, *self.voc.records, *self.voc.defines]
-            raise _Refused(f"unknown function {name!r}; known: {', '.join(known)}", node)
-        return special(node, scope)  # type: ignore[no-any-return]
-
-    def _function(self, node: ast.Call, name: str, scope: Scope) -> n.Expr:
-        tags, result = _FUNCTIONS[name]
-        if len(node.args) != len(tags):
-            raise _Refused(f"{name} takes {len(tags)} arguments, not {len(node.args)}", node)
-        args = tuple(self._expr(a, scope) for a in node.args)
-        for have, tag, arg_node in zip(args, tags, node.args, strict=True):
-            if have.type.tag != tag and not (tag == "bytes" and have.type.tag == "memory"):
-                raise _Refused(f"{name} takes a {tag} here, not a {have.type}", arg_node)
-        if name in {"empty", "nonempty"}:
-            length = n.Builtin(NAT, "len", args)
-            return n.Compare(BOOL, "==" if name == "empty" else "!=", length, n.Const(NAT, 0))
-        if name == "int":
-            return n.If(NAT, args[0], n.Const(NAT, 1), n.Const(NAT, 0))
-        return n.Builtin(result, name, args)
-
-    def _call_head(self, node: ast.Call, scope: Scope) -> n.Expr:
-        return self._end(node, "head", scope)
-
-    def _call_last(self, node: ast.Call, scope: Scope) -> n.Expr:
-        return self._end(node, "last", scope)
-
-    def _call_nth(self, node: ast.Call, scope: Scope) -> n.Expr:
-        if len(node.args) != 2:
-            raise _Refused("nth takes a queue and a number", node)
-        queue = self._expr(node.args[0], scope)
-        if queue.type.tag != "queue" or queue.type.elem is None:
-            raise _Refused(f"nth takes a queue, not a {queue.type}", node)
-        return n.Builtin(queue.type.elem, "nth", (queue, self._typed(node.args[1], scope, NAT)))
-
-    def _end(self, node: ast.Call, op: str, scope: Scope) -> n.Expr:
-        queue = self._expr(_only(node, op), scope)
-        if queue.type.tag != "queue" or queue.type.elem is None:
-            raise _Refused(f"{op} takes a queue, not a {queue.type}", node)
-        return n.Builtin(queue.type.elem, op, (queue,))
-
-    def _call_implies(self, node: ast.Call, scope: Scope) -> n.Expr:
-        if len(node.args) != 2:
-            raise _Refused("implies takes two arguments", node)
-        left, right = (self._typed(a, scope, BOOL) for a in node.args)
-        return n.Logic(BOOL, "or", (n.Not(BOOL, left), right))
-
-    def _call_choice(self, node: ast.Call, scope: Scope) -> n.Expr:
-        arg = _only(node, "choice")
-        if not isinstance(arg, ast.Name) or arg.id not in self.voc.choices:
-            raise _Refused(f"choice takes the name of a choice: {', '.join(self.voc.choices)}", node)
-        options = self.voc.choices[arg.id][0]
-        return n.Choice(Type("enum", self.voc.enum_of[options[0]]), arg.id)
-
-    def _call_lookup(self, node: ast.Call, scope: Scope) -> n.Expr:
-        if len(node.args) != 2 or not isinstance(node.args[0], ast.Attribute):
-            raise _Refused("lookup takes object.field and a value", node)
-        target = node.args[0]
-        kind = target.value.id if isinstance(target.value, ast.Name) else ""
-        if kind not in self.voc.objects or target.attr not in self.voc.objects[kind]:
-            raise _Refused(f"lookup's first argument is a field of one of {', '.join(self.voc.objects)}", node)
-        want = self.voc.objects[kind][target.attr].type
-        return n.Lookup(Type("ref", kind), kind, target.attr, self._typed(node.args[1], scope, want))
-
-    def _over(self, node: ast.Call, op: str, scope: Scope) -> n.Expr:
-        arg = _only(node, op)
-        if not isinstance(arg, ast.GeneratorExp) or len(arg.generators) != 1:
-            raise _Refused(f"{op} takes one 'body for x in domain'", node)
-        var, var_type, domain, test, inner = self._generator(arg.generators[0], scope)
-        want = {"any": BOOL, "all": BOOL, "sum": NAT, "flat": SPANS}.get(op)
-        body = self._typed(arg.elt, inner, want) if want else n.Const(BOOL, True)
-        return n.Over(_QUANTIFIERS[op], op, var, var_type, domain, test, body)
-
-    def _generator(
-        self, gen: ast.comprehension, scope: Scope
-    ) -> tuple[str, Type, n.Expr | str, n.Expr | None, dict[str, n.Expr]]:
-        if not isinstance(gen.target, ast.Name) or len(gen.ifs) > 1:
-            raise _Refused("a generator is 'for x in domain' with at most one 'if'", gen.target)
-        domain: n.Expr | str
-        name = gen.iter.id if isinstance(gen.iter, ast.Name) else ""
-        if name in self.voc.objects and not (name in scope and scope[name].type.tag in {"queue", "flags"}):
-            domain, elem = name, Type("ref", name)
-        else:
-            domain = self._expr(gen.iter, scope)
-            if domain.type.tag == "flags":
-                elem = Type("enum", domain.type.name)
-            elif domain.type.tag == "queue" and domain.type.elem is not None:
-                elem = domain.type.elem
-            else:
-                raise _Refused(
-                    f"a {domain.type} cannot be walked: a domain is a queue, flags, or one of "
-                    f"{', '.join(self.voc.objects)}",
-                    gen.iter,
-                )
-        var = _unused(gen.target.id, scope)
-        inner = {**scope, gen.target.id: n.Var(elem, var)}
-        test = self._typed(gen.ifs[0], inner, BOOL) if gen.ifs else None
-        return var, elem, domain, test, inner
-
-    def _record(self, node: ast.Call, name: str, scope: Scope) -> n.Expr:
-        fields = self.voc.records[name]
-        given = {k.arg: k.value for k in node.keywords if k.arg}
-        if node.args or set(given) != set(fields):
-            raise _Refused(f"{name} takes by name exactly {', '.join(fields)}", node)
-        parts = tuple(self._typed(given[f], scope, kind) for f, kind in fields.items())
-        return n.Record(Type("record", name), parts)
-
-    def _expand(self, node: ast.Call, name: str, scope: Scope) -> n.Expr:
-        inner, body = self._bind(node, name, scope)
-        try:
-            tree = _tree(str(body).strip(), "eval").body
-        except SyntaxError:
-            raise _Refused(f"{name} is a procedure: it stands as a statement", node) from None
-        with self._inside(name, node):
-            return self._expr(tree, inner)
-
-    @contextmanager
-    def _inside(self, name: str, node: ast.Call) -> Iterator[None]:
-        """Expand a define; a refusal inside its body is placed at the call that expanded it."""
-        if name in self._open:
-            raise _Refused(f"{name} leads back to itself; defines are not recursive", node)
-        self._open.append(name)
-        try:
-            yield
-        except _Refused as e:
-            raise _Refused(f"in {name}: {e}", node) from None
-        finally:
-            self._open.pop()
-
-    def _bind(self, node: ast.Call, name: str, scope: Scope) -> tuple[dict[str, n.Expr], Text]:
-        define = self.voc.defines[name]
-        if node.keywords or len(node.args) != len(define.params):
-            names = ", ".join(str(p.name) for p in define.params)
-            raise _Refused(f"{name} takes {len(define.params)} arguments ({names})", node)
-        inner = {
-            str(p.name): self._typed(a, scope, self.voc.resolve(p.type))
-            for p, a in zip(define.params, node.args, strict=True)
-        }
-        return inner, define.body
 
     # -- statements ----------------------------------------------------------------------------
 
@@ -387,13 +76,13 @@ class Parser:
             elif isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Call):
                 made.extend(self._action(stmt.value, scope))
             elif not isinstance(stmt, ast.Pass):
-                raise _Refused(f"{type(stmt).__name__} is not a statement of the language", stmt)
+                raise Refused(f"{type(stmt).__name__} is not a statement of the language", stmt)
         return tuple(made)
 
     def _target(self, node: ast.expr, scope: Scope, tag: str = "") -> n.Field:
         expr = self._expr(node, scope)
         if not isinstance(expr, n.Field) or (tag and expr.type.tag != tag):
-            raise _Refused(f"the target must be a {tag + ' ' if tag else ''}field of an object", node)
+            raise Refused(f"the target must be a {tag + ' ' if tag else ''}field of an object", node)
         return expr
 
     def _assign(self, stmt: ast.Assign, scope: dict[str, n.Expr]) -> n.Stmt:
@@ -405,7 +94,7 @@ class Parser:
 
     def _local(self, target: ast.Name, value: ast.expr, scope: dict[str, n.Expr]) -> n.Stmt:
         if target.id in scope:
-            raise _Refused(f"{target.id!r} has a value already; a local name is given once", target)
+            raise Refused(f"{target.id!r} has a value already; a local name is given once", target)
         name = target.id
         if self._open:  # the names of a procedure are its own, whoever calls it
             self._locals += 1
@@ -413,11 +102,11 @@ class Parser:
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "new":
             kind = value.args[0].id if value.args and isinstance(value.args[0], ast.Name) else ""
             if kind not in self.voc.objects:
-                raise _Refused(f"new's first argument is one of {', '.join(self.voc.objects)}", value)
+                raise Refused(f"new's first argument is one of {', '.join(self.voc.objects)}", value)
             values = []
             for k in value.keywords:
                 if k.arg not in self.voc.objects[kind]:
-                    raise _Refused(f"{kind} has no field {k.arg!r}; it has {', '.join(self.voc.objects[kind])}", value)
+                    raise Refused(f"{kind} has no field {k.arg!r}; it has {', '.join(self.voc.objects[kind])}", value)
                 values.append((k.arg, self._typed(k.value, scope, self.voc.objects[kind][k.arg].type)))
             scope[target.id] = n.Var(Type("ref", kind), name)
             return n.New(name, kind, tuple(values))
@@ -427,9 +116,9 @@ class Parser:
 
     def _augmented(self, stmt: ast.AugAssign, scope: Scope) -> n.Stmt:
         left = self._target(stmt.target, scope, "nat")
-        op = _ARITH.get(type(stmt.op))
+        op = ARITH.get(type(stmt.op))
         if op not in {"+", "-"}:
-            raise _Refused("only += and -= change a field in place", stmt)
+            raise Refused("only += and -= change a field in place", stmt)
         value = n.Arith(NAT, op, left, self._typed(stmt.value, scope, NAT))
         return n.Assign(left.obj, left.field, value)
 
@@ -438,7 +127,7 @@ class Parser:
         if name in self.voc.defines:
             inner, body = self._bind(node, name, scope)
             with self._inside(name, node):
-                return self._block(_tree(textwrap.dedent(str(body)).strip(), "exec").body, dict(inner))
+                return self._block(tree_of(textwrap.dedent(str(body)).strip(), "exec").body, dict(inner))
         if name == "push" and len(node.args) == 2:
             queue = self._target(node.args[0], scope, "queue")
             return (n.Push(queue.obj, queue.field, self._typed(node.args[1], scope, queue.type.elem)),)
@@ -453,7 +142,7 @@ class Parser:
             return (n.Havoc(self._typed(node.args[0], scope, SPANS)),)
         if name == "store" and len(node.args) == 2:
             return (n.Store(self._typed(node.args[0], scope, SPANS), self._typed(node.args[1], scope, BYTES)),)
-        raise _Refused(
+        raise Refused(
             f"{name or 'this'} is not an action; known: push(queue, value), pop(queue), clear(queue), "
             f"delete(object), store(spans, bytes), havoc(spans), {', '.join(self.voc.defines)}",
             node,
@@ -467,7 +156,7 @@ class Parser:
             for e in node.elts:
                 expr = self._expr(e, scope)
                 if expr.type.tag != "ref":
-                    raise _Refused(f"undefined names objects, not a {expr.type}", e)
+                    raise Refused(f"undefined names objects, not a {expr.type}", e)
                 found.append(expr)
             return found
         if isinstance(node, ast.SetComp):
@@ -478,23 +167,4 @@ class Parser:
                 overs.append((var, var_type, domain, test))
             body = self._expr(node.elt, inner)
             return [tuple(n.Over(t.NONE, "each", *o, body) for o in overs)]
-        raise _Refused("undefined is {a, b}, {x for x in domain if test}, or several joined by |", node)
-
-
-def _tree(source: str, mode: str) -> Any:
-    """Parse; an expression may span lines, so it is wrapped, and its lines count from 2."""
-    return ast.parse(f"(\n{source}\n)" if mode == "eval" else source, mode=mode)
-
-
-def _unused(name: str, scope: Scope) -> str:
-    """The name, or a longer one where an argument of a define that is being expanded means another by it."""
-    taken = set().union(*(n.free_names(e) for key, e in scope.items() if key != name))
-    while name in taken:
-        name += "_"
-    return name
-
-
-def _only(node: ast.Call, name: str) -> ast.expr:
-    if len(node.args) != 1:
-        raise _Refused(f"{name} takes one argument", node)
-    return node.args[0]
+        raise Refused("undefined is {a, b}, {x for x in domain if test}, or several joined by |", node)

@@ -139,7 +139,7 @@ class Analysis(Statics):
                 self._rows.clear()
             known = (version, self._make_rows(store, move, facts))
             self._rows[move] = known
-        return known[1]  # type: ignore[no-any-return]
+        return known[1]
 
     def _make_rows(self, store: Store, move: Move, facts: FamilyFacts) -> tuple[set[int], set[int], list[_Row]]:
         (index, number), element = move
@@ -149,10 +149,11 @@ class Analysis(Statics):
             if need.admits is None or need.admits(store, element):
                 needs |= need.reads(store, number, element)
                 head |= need.depends(store, number, element)
-        rows = []
-        for case in facts.cases:
-            if case.constant is None or case.constant(store, element):
-                rows.append(_row(store, move, case, facts))
+        rows = [
+            _row(store, move, case, facts)
+            for case in facts.cases
+            if case.constant is None or case.constant(store, element)
+        ]
         return head, needs, rows
 
 
@@ -215,7 +216,8 @@ class _Fixpoint:
             path, slot = row.case.looks
             number = path(self.store, row.move[0][1], row.move[1])
             if number > 0 and number * CELLS + slot in self.written:
-                return any([self._passes(row, number * CELLS + slot) for _ in self._heads(number, slot)])
+                passed = [self._passes(row, number * CELLS + slot) for _ in self._heads(number, slot)]
+                return any(passed)  # every head is tried: each that fails makes the row wait for its cells
         return self._passes(row)
 
     def _passes(self, row: _Row, fixed: int = -1) -> bool:

@@ -272,7 +272,7 @@ class Search:
             if step not in rest:
                 return False
             rest.remove(step)
-        if not rest or not set(first.deviates) == set(second.deviates):
+        if not rest or set(first.deviates) != set(second.deviates):
             return False
         store = self.store
         changed = store.changes(0)
@@ -365,7 +365,7 @@ class Search:
 
         def work() -> list[tuple[str, ...]]:
             holding = [c for c in code.causes if c.guard and c.guard(store, *args)]
-            rules = [c for c in holding]
+            rules = list(holding)
             if all(c.rule.level == "may" and c.undefined is None for c in holding):
                 rules += [c for c in code.successes if c.guard is None or c.guard(store, *args)]
             return [(c.id, *(sorted(c.returns) or ["undefined"])) for c in rules]
@@ -381,7 +381,7 @@ class Search:
         self._left = self.limit
         report = Report()
         walk.explore(lambda path, _: self.suspects.note(self.store, code, action, path, report, self._forks))
-        self.suspects.rank(report, code, action, branch.trail)
+        self.suspects.rank(report, branch.trail)
         return report
 
 

@@ -99,7 +99,10 @@ class Statics:
         self.stepped, self.deletes = _stepped(model)
         self.resolver = fp.Resolver(model.layout, self.changing)
         self.designators = fp.Designators(model.compiler, self.stepped, self.changing)
-        self.families = [self._family(f) for f in model.families]
+        self.families: list[FamilyFacts] = []
+        for family in model.families:
+            with fp.placed(model.spec.families[family.name].name.where):
+                self.families.append(self._family(family))
         for j, family in enumerate(model.families):
             for i, target in self._sources(family):
                 self.families[i].targets.append((j, target))
@@ -107,7 +110,10 @@ class Statics:
     def _family(self, family: Family) -> FamilyFacts:
         names = [family.var, family.head_var]
         domain = [] if family.domain_tree is None else n.conjuncts(inline(family, family.domain_tree))
-        cases = [self._case(family, i, c) for i, c in enumerate(family.cases)]
+        cases = []
+        for i, case in enumerate(family.cases):
+            with fp.placed(case.rule.id.where):
+                cases.append(self._case(family, i, case))
         accesses = [a for tree in domain for a in self.kept(fp.reads(tree))]
         for case in family.cases:
             accesses += self.guards(family, case) + self.kept(self.effects(family, case))

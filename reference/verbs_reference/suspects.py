@@ -27,7 +27,7 @@ STATES = 12
 """So many states at most are looked at in detail: those in which the least is wrong."""
 Rank = tuple[int, int, int]
 Missed = tuple[bool, int, int]
-"""How far a rule is from what was seen: another result, minus the parts of the output test that hold, those that fail."""
+"""How far a rule is from what was seen: another result, minus the output test's parts that hold, those that fail."""
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class Suspects:
                 cells, entry = self._looked_at(store, code, case, action, wrong)
                 report.near.append(_Near(missed, case, wrong, list(path), cells, entry, self._ready(store)))
 
-    def rank(self, report: Report, code: CallCode, action: Action, trail: Any) -> None:
+    def rank(self, report: Report, trail: Any) -> None:
         """Order the suspects, nearest first."""
         report.near.sort(key=lambda x: (x.missed, -len(x.path)))
         for near in report.near[:STATES]:
@@ -113,8 +113,7 @@ class Suspects:
             trail, event = trail
             events.append(event)
         events.reverse()
-        for s in path:
-            events.append(Event(self._rule(s), s.process, s.head, None, (*s.once, *s.fixed)))
+        events.extend(Event(self._rule(s), s.process, s.head, None, (*s.once, *s.fixed)) for s in path)
         try:
             return History(self.model, self.analysis).run(events)
         except (KeyError, IndexError, NeedChoice):

@@ -37,7 +37,7 @@ class Vocabulary:
     defines: dict[str, Define] = field(default_factory=dict)
     choices: dict[str, tuple[tuple[str, ...], bool]] = field(default_factory=dict)
 
-    def resolve(self, text: str) -> Type:
+    def resolve(self, text: Text) -> Type:
         """The type that a text names; SpecError at the text's place lists what is known."""
         words = text.split()
         if text in {"nat", "bool", "bytes", "spans"}:
@@ -52,7 +52,7 @@ class Vocabulary:
             return Type("flags", words[1])
         if len(words) >= 2 and words[0] == "queue":
             inner = text.split(None, 1)[1]
-            elem = self.resolve(Text(inner, text.where) if isinstance(text, Text) else inner)
+            elem = self.resolve(Text(inner, text.where))
             if elem.tag not in {"queue", "flags", "bytes", "spans"}:
                 return Type("queue", "", elem)
         if _MEMORY.fullmatch(text):
@@ -61,7 +61,7 @@ class Vocabulary:
         raise SpecError(
             f"{text!r} is not a type: a type is one of {', '.join(known)}, 'flags ENUM', 'queue TYPE', or "
             f"'ref OBJECT' with OBJECT one of {', '.join(self.objects)}",
-            text.where if isinstance(text, Text) else None,
+            text.where,
         )
 
     def default(self, kind: Type) -> object:

@@ -36,7 +36,8 @@ suite has settled, nothing is left to do.
 
 | word | meaning |
 |---|---|
-| must, should, may | breaking a *must* is a failure, breaking a *should* a deviation; a *may* is allowed: the call may also succeed |
+| must, should, may | breaking a *must* is a failure, breaking a *should* a deviation; \
+a *may* is allowed: the call may also succeed |
 | draft, reviewed, disputed | how far people agree on the row; a row without a word is a draft |
 | choice | what the sources leave open; a *stable* one is a constant of the backend |
 | unspecified | what no source decides: never judged |
@@ -48,7 +49,8 @@ suite has settled, nothing is left to do.
 
 | expression | meaning |
 |---|---|
-| `x.f` | a field; of `null` it is the type's default: 0, false, the first enumerator, empty, `null`; what is written to it is lost |
+| `x.f` | a field; of `null` it is the type's default: 0, false, the first enumerator, empty, `null`; \
+what is written to it is lost |
 | `a - b` | 0 where `b > a`: numbers are naturals |
 | `{A, B}`, `e in flags` | a set of enumerators, and whether one is in it |
 | `any/all/count(e for x in D if c)` | over a queue, a set or an object's name; `sum` over a queue |

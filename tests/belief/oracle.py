@@ -204,7 +204,7 @@ class Oracle:
         made: set[Arrow] = set()
 
         def work() -> int | None:
-            case = family.pick(self.store, number)
+            case: int = family.pick(self.store, number)
             if case < 0:
                 return None
             family.cases[case].effect(self.store, number)

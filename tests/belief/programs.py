@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from verbs_reference.belief import Action
@@ -105,7 +105,7 @@ class Device:
         """Make a call and note it; None if it would break the consumer's duty."""
         code = self.model.calls[name]
         args = tuple(given.get(p, self.model.voc.default(t)) for p, t in code.params.items())
-        held = [c for c in code.causes if self._chosen(lambda c=c: c.guard(self.store, *args))]
+        held = [c for c in code.causes if c.guard is not None and self._chosen(partial(c.guard, self.store, *args))]
         if any(c.undefined for c in held):
             return None
         must = [c for c in held if c.rule.level != "may"]

@@ -29,7 +29,7 @@ def original() -> Spec:
 def changed(rule: str, old: str, new: str) -> Model:
     """The model of a specification in which one text of one rule is another."""
     spec = original()
-    parts = {"calls": dict(spec.calls), "families": dict(spec.families)}
+    parts: dict[str, Any] = {"calls": dict(spec.calls), "families": dict(spec.families)}
     for group in parts.values():
         for name, owner in group.items():
             rules = tuple(_changed(r, old, new) if r.id == rule else r for r in owner.rules)
@@ -246,7 +246,7 @@ def test_the_changed_rule_is_among_the_suspects(rule: str, old: str, new: str, t
     while story.device.step(optional=False):
         pass
     log = [*story.device.log, SETTLE]
-    log += [a for a in _empty_polls(story)]
+    log += _empty_polls(story)
     assert refusal(model(), log) is None
     found = refusal(changed(rule, old, new), log)
     assert found is not None, "the change is not noticed"

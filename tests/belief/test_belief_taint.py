@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from programs import BYTES, Device, analysis, model, prepare
@@ -133,7 +134,7 @@ def test_what_depends_on_the_objects_is_not_judged_and_the_rest_is() -> None:
     found = pair.wrong("dereg_mr", mr=n["mr0"])
     assert {n["mr0"], n["qp0"], n["qp1"], n["cq0"], n["pd"]} <= found.objects
     assert not {other, third, n["mr1"]} & found.objects
-    outputs = (1, 1, "LOC_LEN_ERR", "REG_MR", 0, 0, frozenset(), 0)
+    outputs: tuple[Any, ...] = (1, 1, "LOC_LEN_ERR", "REG_MR", 0, 0, frozenset(), 0)
     assert pair.belief.observe(Action("poll_cq", (n["cq0"],), "0", outputs)) is None
     assert isinstance(pair.belief.observe(Action("poll_cq", (other,), "0", outputs)), Refused)
     assert isinstance(pair.belief.observe(Action("query_qp", (third,), "0", ("RTS",))), Refused)

@@ -14,8 +14,7 @@ ids with a letter and small number are of the verbs fact sheet, ``B..`` with "co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import ContextManager
+from contextlib import AbstractContextManager, contextmanager
 from unittest.mock import patch
 
 from verbs_adapters.softhca import mapping as mapping_module
@@ -121,7 +120,7 @@ def reset_keeps_send_slots() -> Iterator[None]:
         yield
 
 
-PLANTED: dict[str, tuple[str, Callable[[], ContextManager[None]]]] = {
+PLANTED: dict[str, tuple[str, Callable[[], AbstractContextManager[None]]]] = {
     "same-key-keeps-old-pages": (
         "a registration under the key that the region had last keeps the pages of the previous registration "
         "instead of those mapped since (M9, P10; corpus B22)",

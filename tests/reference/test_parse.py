@@ -174,7 +174,7 @@ def test_refused_objects(source: str, words: str) -> None:
 )
 def test_unknown_types(name: str) -> None:
     with pytest.raises(SpecError, match="is not a type"):
-        VOC.resolve(name)
+        VOC.resolve(Text(name, Where("rules.yaml", 1, 1)))
 
 
 def value(source: str, **names: object) -> object:

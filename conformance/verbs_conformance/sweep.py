@@ -1,0 +1,69 @@
+"""The sweep: from each outermost fixture every usual call, and every call that differs from it in one argument.
+
+One program a call, ended by what a consumer can see.  Directed programs fire each rule once; the sweep tries each
+boundary that the menus of the specification name from every fixture, so that a check which is wrong only for a
+region that begins inside a page, say, is met.  Programs are made when the run starts, not committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from verbs_conformance.program import Program, full_steps
+from verbs_conformance.session import Engine, Step
+from verbs_conformance.shapes import Shape, shapes, usual_and_near
+
+FRESH = 1
+
+
+class Sweep:
+    """The programs of one profile."""
+
+    def __init__(self, engine: Engine, fixtures: Mapping[str, Program]) -> None:
+        self.engine = engine
+        self.model = engine.model
+        self.fixtures = fixtures
+        self.shapes = shapes(engine.model)
+
+    def programs(self) -> Iterator[Program]:
+        """Every program, from each fixture that no other one stands on; the smallest first."""
+        api, transport = self.model.spec.selected or ("", "")
+        parents = {p.fixture for p in self.fixtures.values() if p.applies(api, transport)}
+        standing = [p for p in self.fixtures.values() if p.applies(api, transport) and p.name not in parents]
+        for fixture in sorted(standing, key=lambda p: len(sum(full_steps(p, self.fixtures), ()))):
+            names = self._names(fixture)
+            counts: dict[str, int] = {}
+            for kind in names.values():
+                counts[kind] = counts.get(kind, 0) + 1
+            for shape in self.shapes:
+                for i, step in enumerate(usual_and_near(shape, names, FRESH, counts)):
+                    yield self._program(fixture, shape, i, step, names)
+
+    def _names(self, fixture: Program) -> dict[str, str]:
+        names = {}
+        for step in sum(full_steps(fixture, self.fixtures), ()):
+            code = self.model.calls.get(step.call)
+            for i, made in enumerate(code.creates if code else ()):
+                if f"#{i}" in step.out:
+                    names[step.out[f"#{i}"]] = code.outputs[made].name if code else ""
+        return names
+
+    def _program(self, fixture: Program, shape: Shape, i: int, step: Step, names: Mapping[str, str]) -> Program:
+        call, _ = self.engine.polling
+        param, kind = next(iter(self.model.calls[call].params.items()))
+        drains = [Step("drain", {param: name}) for name, k in names.items() if k == kind.name]
+        gone = set(step.args.values()) if not self.model.calls[step.call].outputs else set()
+        looks = [look for look in self._looks(names) if not gone & set(look.args.values())]
+        drains = [d for d in drains if not gone & set(d.args.values())]
+        steps = (step, *([] if step.call == call else [Step("settle", {})]), *drains, *looks)
+        return Program(f"sweep/{fixture.name}/{shape.name}-{i}", steps, fixture.name, "sweep")
+
+    def _looks(self, names: Mapping[str, str]) -> Iterator[Step]:
+        """A step of each call that only looks, for each object."""
+        for shape in self.shapes:
+            code = self.model.calls[shape.call]
+            if code.outputs and not any(c.body for c in code.cases) and shape.call != self.engine.polling[0]:
+                own = code.params[shape.menus[0].name].name
+                for name, kind in names.items():
+                    if kind == own:
+                        yield next(usual_and_near(shape, {name: own}, 0, {}))

@@ -1,0 +1,31 @@
+"""Faults planted by somebody who has not seen the specification are caught without a change of the suite."""
+
+from __future__ import annotations
+
+import pytest
+from planted import PLANTED
+
+from verbs_adapters.softhca import SoftHca
+from verbs_conformance import program as programs
+from verbs_conformance.judge import Judge, shrink
+from verbs_conformance.session import Engine
+from verbs_reference.model import Model
+from verbs_spec.loader import load
+from verbs_spec.profiles import select
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return Engine(Model(select(load(), "linux-kernel", "roce")))
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_fault_is_caught(name: str, engine: Engine) -> None:
+    with PLANTED[name][1]():
+        backend = SoftHca({})
+        judge = Judge(engine, backend, backend.hello(), programs.fixtures())
+        found = (p for p in programs.shipped("programs") if p.applies("linux-kernel", "roce"))
+        done = next((d for d in (judge.run(p, 1) for p in found) if d.broken), None)
+
+        assert done is not None, PLANTED[name][0]
+        assert len(shrink(judge, done).program.steps) <= 10
