@@ -140,7 +140,7 @@ def run(adapter: str, pairs: Sequence[str], profile: Sequence[str], **rest: Any)
     """
     options = _options(pairs)
     api, transport = _split(profile)
-    if api:
+    if api or transport:
         options = running.with_profile(adapter, options, api, transport)
     backend = _open(adapter, options)
     try:
@@ -166,7 +166,7 @@ def replay(program: Path, adapter: str, pairs: Sequence[str], profile: Sequence[
     api, transport = _split(profile)
     api = api or (found[0].api[0] if len(found[0].api) == 1 else "")
     transport = transport or (found[0].transport[0] if len(found[0].transport) == 1 else "")
-    if api:
+    if api or transport:
         options = running.with_profile(adapter, options, api, transport)
     backend = _open(adapter, options)
     try:

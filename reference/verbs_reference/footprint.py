@@ -32,7 +32,7 @@ from verbs_reference.store import Layout, Store
 from verbs_spec.errors import SpecError, Where
 
 if TYPE_CHECKING:
-    from verbs_reference.statics import CaseFacts
+    pass
 
 Place = tuple[int, int, str]
 Env = dict[str, frozenset[Any]]
@@ -49,7 +49,7 @@ class Access:
     bound: tuple[n.Over, ...] = ()
 
 
-def reads(  # noqa: C901 - one case a node
+def reads(
     expr: n.Expr, bound: tuple[n.Over, ...] = ()
 ) -> Iterator[Access]:
     """Every field that an expression reads."""
@@ -140,7 +140,7 @@ class Resolver:
         self.layout = layout
         self.changing = changing
 
-    def values(self, store: Store, expr: n.Expr, env: Env) -> frozenset[Any]:  # noqa: PLR0911 - one case a node
+    def values(self, store: Store, expr: n.Expr, env: Env) -> frozenset[Any]:
         """All values that the expression may have; refs as numbers.  Over-approximates."""
         match expr:
             case n.Const():
@@ -320,7 +320,7 @@ class Designators:
         ]
         return lines + [indent + line for line in inner]
 
-    def _many(self, expr: n.Expr) -> str:  # noqa: PLR0911 - one case a node
+    def _many(self, expr: n.Expr) -> str:
         """Source for a group of all values that the expression may have in any future."""
         match expr:
             case n.If():

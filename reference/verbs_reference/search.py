@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from verbs_reference.belief import Action, Branch
 
 
-class Capped(Exception):  # noqa: N818 - it is no error, but a verdict
+class Capped(Exception):
     """The search met more states than it is allowed to."""
 
 
@@ -175,7 +175,7 @@ class Search:
             store.undo(mark)
         return True
 
-    def _try(  # noqa: PLR0917
+    def _try(
         self,
         code: CallCode,
         cases: list[CallCase],

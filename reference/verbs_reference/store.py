@@ -31,7 +31,7 @@ Entry = tuple[Any, Any, Any]
 Places = tuple[tuple[int, int], ...]
 
 
-class NeedChoice(Exception):  # noqa: N818 - a question, not an error
+class NeedChoice(Exception):
     """An expression asked for a choice that is open; the search forks and asks again."""
 
     def __init__(self, name: str) -> None:

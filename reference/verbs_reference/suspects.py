@@ -65,7 +65,7 @@ class Suspects:
         self.model = model
         self.analysis = analysis
 
-    def note(  # noqa: PLR0917
+    def note(
         self,
         store: Store,
         code: CallCode,

@@ -22,7 +22,7 @@ Masks = tuple[int, int]
 """Bits of the rules that fired on every way to a state, and on some way."""
 
 
-class TooLarge(Exception):  # noqa: N818 - nothing went wrong
+class TooLarge(Exception):
     """The set of states does not fit."""
 
 
