@@ -47,6 +47,7 @@ class Settings:
     transport: str
     seed: int = 1
     budget: float = 20.0
+    """Seconds for stateful programs, which come after all others."""
     select: tuple[str, ...] = ()
     out: Path = Path("verbspec-results")
     strict: bool = False
@@ -152,9 +153,8 @@ class Run:
             for program in Sweep(self.engine, self.judge.fixtures).programs():
                 if not s.select or self._selected(program.name):
                     self._done(writer, self.judge.run(program, s.seed))
-        left = s.budget - (time.monotonic() - self.began)
-        if left > 0 and not self.tally.failures and not s.only and not s.select:
-            stateful = Stateful(self.judge, s.seed, left)
+        if s.budget > 0 and not self.tally.failures and not s.only and not s.select:
+            stateful = Stateful(self.judge, s.seed, s.budget)
             for done in stateful.run():
                 self._done(writer, done)
 
