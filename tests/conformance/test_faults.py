@@ -153,6 +153,11 @@ def test_each_fault_is_caught_or_has_a_reason() -> None:
     assert not set(CATCHES) & set(UNSEEN)
 
 
+def test_programs_have_names_of_their_own() -> None:
+    names = [p.name for p in programs.shipped("programs") if p.kind == "regression"]
+    assert len(names) == len(set(names))
+
+
 def test_programs_are_short_and_say_what_they_are_for() -> None:
     for name, program in _shipped().items():
         assert name.startswith("regress/")
