@@ -94,8 +94,9 @@ class Tally:
             self.deviations[rule] = self.deviations.get(rule, 0) + count
         for name, left in done.choices.items():
             self.choices.setdefault(name, set(left)).intersection_update(left)
-        if done.refused is not None and done.refused.suspects:
-            self.failures.setdefault(done.refused.suspects[0], []).append(done)
+        rule = blamed(done)
+        if rule:
+            self.failures.setdefault(rule, []).append(done)
 
 
 class Run:
@@ -315,11 +316,19 @@ class Run:
         return made
 
 
+def blamed(done: Judgement) -> str:
+    """The rule that a failed program counts against: the one it was made for if that is a suspect, else the nearest."""
+    suspects = done.refused.suspects if done.refused is not None else ()
+    if done.program.target in suspects:
+        return done.program.target
+    return suspects[0] if suspects else ""
+
+
 def failure(done: Judgement) -> r.Failure | None:
     """What a program's record says of the step that nothing explains."""
     if done.refused is None or done.failed_step is None:
         return None
-    suspect = done.refused.suspects[0] if done.refused.suspects else "no rule"
+    suspect = blamed(done) or "no rule"
     return r.Failure(
         step=max(len(done.lines) - done.fixture_lines, 1),
         action=str(done.failed_step),
