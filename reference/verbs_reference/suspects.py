@@ -126,9 +126,7 @@ class Suspects:
         if history is None:
             return []
         try:
-            return history.with_path(
-                Event(self._rule(s), s.process, s.head, None, (*s.once, *s.fixed)) for s in path
-            )
+            return history.with_path(Event(self._rule(s), s.process, s.head, None, (*s.once, *s.fixed)) for s in path)
         except (KeyError, IndexError, NeedChoice):
             return []
 
@@ -182,9 +180,7 @@ class Suspects:
         for part in wrong:
             fact = n.show(part)
             if isinstance(part, n.Compare):
-                value = self.texts.function(part.right, tuple(names))(
-                    store, *action.args, *action.outputs
-                )
+                value = self.texts.function(part.right, tuple(names))(store, *action.args, *action.outputs)
                 left = self.texts.function(part.left, tuple(names))(store, *action.args, *action.outputs)
                 fact = f"{n.show(part.left)} {part.op} {_short(value)} (seen: {_short(left)})"
             facts.append(fact)
@@ -196,9 +192,7 @@ class Suspects:
         """The fields behind what is wrong, with the part of the entry that is wrong; and that entry."""
         env = dict(zip([*code.params, *code.outputs], [*action.args, *action.outputs], strict=False))
         history = History(self.texts, self.analysis)
-        trees = wrong or [
-            c.guard_tree for c in code.cases if c.guard_tree is not None and self._bears(c, case, action)
-        ]
+        trees = wrong or [c.guard_tree for c in code.cases if c.guard_tree is not None and self._bears(c, case, action)]
         found: list[tuple[Cell, Part]] = []
         entry: Any = None
         for tree in trees:
