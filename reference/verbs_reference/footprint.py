@@ -49,9 +49,7 @@ class Access:
     bound: tuple[n.Over, ...] = ()
 
 
-def reads(
-    expr: n.Expr, bound: tuple[n.Over, ...] = ()
-) -> Iterator[Access]:
+def reads(expr: n.Expr, bound: tuple[n.Over, ...] = ()) -> Iterator[Access]:
     """Every field that an expression reads."""
     match expr:
         case n.Builtin(op="head" | "last") if isinstance(expr.args[0], n.Field):

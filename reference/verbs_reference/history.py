@@ -48,26 +48,73 @@ class Firing:
     about: set[int] = field(default_factory=set)
 
 
+class Texts:
+    """What is made of a model's trees once: functions, accesses, bodies without a family's own names."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.steps = {c.id: (f, c) for f in model.families for c in f.cases}
+        self.calls = {c.id: (d, c) for d in model.calls.values() for c in d.cases}
+        self._functions: dict[tuple[n.Expr, tuple[str, ...]], Any] = {}
+        self._reads: dict[int, tuple[n.Expr, list[fp.Access]]] = {}
+        self._guards: dict[str, list[n.Expr]] = {}
+        self._bodies: dict[str, list[n.Stmt]] = {}
+
+    def function(self, tree: n.Expr, names: tuple[str, ...]) -> Any:
+        """The compiled expression."""
+        key = (tree, names)
+        if key not in self._functions:
+            self._functions[key] = self.model.compiler.expression(tree, names)
+        return self._functions[key]
+
+    def reads(self, tree: n.Expr) -> list[fp.Access]:
+        """What an expression reads."""
+        known = self._reads.get(id(tree))
+        if known is None:
+            known = self._reads[id(tree)] = (tree, list(fp.reads(tree)))
+        return known[1]
+
+    def guard(self, family: Family, case: StepCase) -> list[n.Expr]:
+        """Domain and guard of a step's rule."""
+        if case.id not in self._guards:
+            trees = [t for t in (family.domain_tree, case.when_tree) if t is not None]
+            self._guards[case.id] = [inline(family, t) for t in trees]
+        return self._guards[case.id]
+
+    def body(self, family: Family, case: StepCase) -> list[n.Stmt]:
+        """The effect of a step's rule, statement by statement."""
+        if case.id not in self._bodies:
+            self._bodies[case.id] = list(flat(inline_statement(family, s) for s in case.body))
+        return self._bodies[case.id]
+
+
 class History:
     """Runs a trail again on a store of its own."""
 
-    def __init__(self, model: Model, analysis: Analysis) -> None:
-        self.model = model
+    def __init__(self, texts: Texts, analysis: Analysis) -> None:
+        self.texts = texts
+        self.model = texts.model
         self.analysis = analysis
-        self.store: Store = model.store()
-        self._steps = {c.id: (f, c) for f in model.families for c in f.cases}
-        self._calls = {c.id: (d, c) for d in model.calls.values() for c in d.cases}
-        self._compiled: dict[tuple[n.Expr, tuple[str, ...]], Any] = {}
+        self.store: Store = self.model.store()
+        self._base: list[Firing] = []
 
-    def run(self, events: Iterable[Event]) -> list[Firing]:
-        """The firings, the newest first; the store is left as they leave it."""
-        made = [self._fire(e) for e in events]
-        made.reverse()
-        return made
+    def run(self, events: Iterable[Event]) -> None:
+        """Take what happened; the store is left as it leaves it."""
+        self._base = [self._fire(e) for e in events]
+        self._base.reverse()
+        self.store.journal.clear()
+
+    def with_path(self, events: Iterable[Event]) -> list[Firing]:
+        """All firings, the newest first, if these had followed; the store is as before."""
+        try:
+            made = [self._fire(e) for e in events]
+        finally:
+            self.store.undo(0)
+        return [*reversed(made), *self._base]
 
     def cells(self, tree: n.Expr, env: dict[str, Any], store: Store | None = None) -> set[Cell]:
         """The changing fields that an expression reads."""
-        return self._resolve(fp.reads(tree), env, store or self.store)
+        return self._resolve(self.texts.reads(tree), env, store or self.store)
 
     def _resolve(self, accesses: Iterable[fp.Access], env: dict[str, Any], store: Store) -> set[Cell]:
         found: set[Cell] = set()
@@ -103,11 +150,7 @@ class History:
 
     def value(self, tree: n.Expr, env: dict[str, Any], store: Store) -> Any:
         """The value of an expression."""
-        names = tuple(env)
-        key = (tree, names)
-        if key not in self._compiled:
-            self._compiled[key] = self.model.compiler.expression(tree, names)
-        return self._compiled[key](store, *env.values())
+        return self.texts.function(tree, tuple(env))(store, *env.values())
 
     # -- one firing ------------------------------------------------------------------------------
 
@@ -115,11 +158,10 @@ class History:
         self.store.once = dict(event.options)
         try:
             if event.process is not None:
-                return self._step(event, *self._steps[event.rule])
-            return self._call(event, *self._calls[event.rule])
+                return self._step(event, *self.texts.steps[event.rule])
+            return self._call(event, *self.texts.calls[event.rule])
         finally:
             self.store.once = {}
-            self.store.journal.clear()
 
     def _step(self, event: Event, family: Family, case: StepCase) -> Firing:
         assert event.process is not None
@@ -127,13 +169,12 @@ class History:
         env = {family.var: number, family.head_var: event.head}
         made = Firing(event.rule, True)
         made.about = self._about({number} | ({event.head} if isinstance(event.head, int) else set()))
-        for tree in (family.domain_tree, case.when_tree):
-            if tree is not None:
-                made.control |= self.cells(inline(family, tree), env)
-        body = [inline_statement(family, s) for s in case.body]
-        self._sources(made, body, env)
+        for tree in self.texts.guard(family, case):
+            made.control |= self.cells(tree, env)
+        self._sources(made, self.texts.body(family, case), env)
+        mark = len(self.store.journal)
         case.effect(self.store, number)
-        self._written(made)
+        self._written(made, mark)
         return made
 
     def _call(self, event: Event, code: CallCode, case: CallCase) -> Firing:
@@ -145,10 +186,11 @@ class History:
         made.about = self._about({v for t, v in zip(kinds, action.args, strict=True) if t.tag == "ref"})
         if case.guard_tree is not None:
             made.control |= self.cells(case.guard_tree, env)
-        self._sources(made, list(case.body), env)
+        self._sources(made, list(flat(case.body)), env)
+        mark = len(self.store.journal)
         if case.effect is not None:
             case.effect(self.store, *action.args, *action.outputs)
-        self._written(made)
+        self._written(made, mark)
         return made
 
     def _about(self, numbers: Iterable[int]) -> set[int]:
@@ -164,7 +206,7 @@ class History:
 
     def _sources(self, made: Firing, body: list[n.Stmt], env: dict[str, Any]) -> None:
         """What each assigned value is made of, as things are before the effect."""
-        for stmt in flat(body):
+        for stmt in body:
             match stmt:
                 case n.Assign() | n.Push():
                     access = fp.Access(stmt.obj, stmt.field, "V", True)
@@ -183,9 +225,9 @@ class History:
                 case _:
                     pass
 
-    def _written(self, made: Firing) -> None:
+    def _written(self, made: Firing, mark: int) -> None:
         """Note what the journal says was changed, and what was pushed."""
-        for container, key, old in self.store.journal:
+        for container, key, old in self.store.journal[mark:]:
             if type(container) is list and container not in (self.store.counter, self.store.shape):
                 cell = (container[0], key)
                 new = container[key]

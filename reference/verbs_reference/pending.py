@@ -69,6 +69,7 @@ class Analysis(Statics):
         self._slots = [model.layout.slot[f.kind][f.trigger[1]] for f in model.families]
         self._names = {kind: {s: f for f, s in slots.items()} for kind, slots in model.layout.slot.items()}
         self.calls = Calls(self)
+        self.suspects: Any = None
 
     def constants_of(self, store: Store, number: int, slot: int) -> set[object] | None:
         """The constants that steps may set a field to; None if it may become anything, or nothing is

@@ -17,7 +17,7 @@ from verbs_reference.model import CallCase, CallCode, Model
 from verbs_reference.pending import NOTHING, Analysis, Pending, Process
 from verbs_reference.silence import Silence
 from verbs_reference.store import Entry, NeedChoice, Store, signed
-from verbs_reference.suspects import Report, Suspects
+from verbs_reference.suspects import Report, suspects_of
 from verbs_reference.walk import NO_DEBTS, Debts, Step, Walk
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Search:
         self.calls = analysis.calls
         self.store = store
         self.limit = limit
-        self.suspects = Suspects(model, analysis)
+        self.suspects = suspects_of(analysis)
         self._left = 0
         triggers = [f.trigger for f in model.families]
         self.takers = [[j for j, t in enumerate(triggers) if t == mine] for mine in triggers]
@@ -344,12 +344,12 @@ class Search:
         if not any(self.store.active.values()):
             return [self._as_found(branch, [], NO_DEBTS)]
         pending = self.analysis.pending(self.store)
-        must = {m: f for m, f in pending.prints.items() if not self.model.families[m[0][0]].optional}
+        must = [m for m in pending.prints if not self.model.families[m[0][0]].optional]
         age = max(branch.debts.values(), default=0) + 1
         debts = {m: branch.debts.get(m, age) for m in must}
         self._left = self.limit
         made: list[Found] = []
-        silence = Silence(self, Pending(must, pending.before), debts, forks=all_of_it)
+        silence = Silence(self, pending, debts, forks=all_of_it)
         silence.explore(lambda path, left: made.append(self._as_found(branch, path, left)))
         return made
 

@@ -49,7 +49,7 @@ class Silence(Walk):
     def _next(self, debts: Debts) -> list[Step]:
         """The steps of the smallest stubborn set that has any."""
         best: list[Step] = []
-        for process in dict.fromkeys(m[0] for m in self.prints):
+        for process in dict.fromkeys(m[0] for m in self.debts):
             queue = self.store.objects[process[1]][self._slots[process[0]]]
             if queue:
                 steps = self.stubborn([(process, queue[0])], debts)[0]

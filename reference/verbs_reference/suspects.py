@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from verbs_reference import nodes as n
-from verbs_reference.history import Cell, Event, Firing, History, Part
+from verbs_reference.history import Cell, Event, Firing, History, Part, Texts
 from verbs_reference.model import CallCase, CallCode, Model
 from verbs_reference.pending import Analysis
 from verbs_reference.store import NeedChoice, Store
@@ -64,6 +64,7 @@ class Suspects:
     def __init__(self, model: Model, analysis: Analysis) -> None:
         self.model = model
         self.analysis = analysis
+        self.texts = Texts(model)
 
     def note(
         self,
@@ -88,10 +89,11 @@ class Suspects:
     def rank(self, report: Report, trail: Any) -> None:
         """Order the suspects, nearest first."""
         report.near.sort(key=lambda x: (x.missed, -len(x.path)))
+        history = self._history(trail)
         for near in report.near[:STATES]:
             penalty = 0 if near.missed == report.near[0].missed else 20
             report.add(near.case.id, (penalty, 0, 0))
-            firings = self._firings(trail, near.path)
+            firings = self._firings(history, near.path)
             self._follow(near.cells, near.entry, firings, report, penalty)
             for rule in near.ready:
                 report.add(rule, (39 + penalty, 0, 0))
@@ -107,17 +109,26 @@ class Suspects:
             cells = {c for rows in firings[i].writes.values() for _, sources in rows for c in sources}
             self._follow([(c, None) for c in sorted(cells)], None, firings[i + 1 :], report, 38 + penalty)
 
-    def _firings(self, trail: Any, path: list[Step]) -> list[Firing]:
+    def _history(self, trail: Any) -> History | None:
+        """What led to the branch; None if something was not judged, and its part is missing."""
         events: list[Event] = []
         while trail is not None:
             trail, event = trail
             events.append(event)
-        events.reverse()
-        events.extend(Event(self._rule(s), s.process, s.head, None, (*s.once, *s.fixed)) for s in path)
+        history = History(self.texts, self.analysis)
         try:
-            return History(self.model, self.analysis).run(events)
+            history.run(reversed(events))
         except (KeyError, IndexError, NeedChoice):
-            return []  # something was not judged, and its part of the history is missing
+            return None
+        return history
+
+    def _firings(self, history: History | None, path: list[Step]) -> list[Firing]:
+        if history is None:
+            return []
+        try:
+            return history.with_path(Event(self._rule(s), s.process, s.head, None, (*s.once, *s.fixed)) for s in path)
+        except (KeyError, IndexError, NeedChoice):
+            return []
 
     def _rule(self, step: Step) -> str:
         return self.model.families[step.process[0]].cases[step.case].id
@@ -154,7 +165,7 @@ class Suspects:
         names = [*code.params, *code.outputs]
         wrong = []
         for part in n.conjuncts(case.outputs_tree):
-            test = self.model.compiler.expression(part, names)
+            test = self.texts.function(part, tuple(names))
             try:
                 if not test(store, *action.args, *action.outputs):
                     wrong.append(part)
@@ -169,8 +180,8 @@ class Suspects:
         for part in wrong:
             fact = n.show(part)
             if isinstance(part, n.Compare):
-                value = self.model.compiler.expression(part.right, names)(store, *action.args, *action.outputs)
-                left = self.model.compiler.expression(part.left, names)(store, *action.args, *action.outputs)
+                value = self.texts.function(part.right, tuple(names))(store, *action.args, *action.outputs)
+                left = self.texts.function(part.left, tuple(names))(store, *action.args, *action.outputs)
                 fact = f"{n.show(part.left)} {part.op} {_short(value)} (seen: {_short(left)})"
             facts.append(fact)
         return f"{case.id}: {results}" + (f" with {' and '.join(facts)}" if facts else "")
@@ -180,7 +191,7 @@ class Suspects:
     ) -> tuple[list[tuple[Cell, Part]], Any]:
         """The fields behind what is wrong, with the part of the entry that is wrong; and that entry."""
         env = dict(zip([*code.params, *code.outputs], [*action.args, *action.outputs], strict=False))
-        history = History(self.model, self.analysis)
+        history = History(self.texts, self.analysis)
         trees = wrong or [c.guard_tree for c in code.cases if c.guard_tree is not None and self._bears(c, case, action)]
         found: list[tuple[Cell, Part]] = []
         entry: Any = None
@@ -243,6 +254,14 @@ class Suspects:
                 report.add(firing.rule, (depth + 2, i + 1, 0))
             elif cell[0] in firing.about:
                 report.add(firing.rule, (depth + 3, i, 0))
+
+
+def suspects_of(analysis: Analysis) -> Suspects:
+    """The finder for a model; made once, for it keeps what it compiles."""
+    if analysis.suspects is None:
+        analysis.suspects = Suspects(analysis.model, analysis)
+    made: Suspects = analysis.suspects
+    return made
 
 
 def _parts(model: Model, tree: n.Expr) -> list[int]:

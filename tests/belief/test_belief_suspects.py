@@ -168,12 +168,10 @@ def _source_fault(s: Story) -> None:
 
 
 def _ended(s: Story) -> None:
-    s.call("dealloc_pd", pd=s.n["pd"])
+    s.call("destroy_cq", cq=s.n["cq0"])
     for i in (0, 1):
-        s.call("dereg_mr", mr=s.n[f"mr{i}"])
         s.call("destroy_qp", qp=s.n[f"qp{i}"])
         s.call("destroy_cq", cq=s.n[f"cq{i}"])
-    s.call("dealloc_pd", pd=s.n["pd"])
 
 
 def _reset(s: Story) -> None:
@@ -184,11 +182,10 @@ def _reset(s: Story) -> None:
 
 
 CHANGES: list[tuple[str, str, str, Callable[[Story], None]]] = [
-    ("mr/dereg", "mr.pd.users -= 1", "mr.state = INVALID", _ended),
-    ("qp/destroy", "qp.pd.users -= 1", "qp.state = RESET", _ended),
     ("qp/destroy", "qp.send_cq.users -= 1", "qp.state = RESET", _ended),
-    ("qp/create", "pd.users += 1", "pd.users += 2", _ended),
-    ("pd/dealloc-busy", "EBUSY", "ENOMEM", _ended),
+    ("qp/destroy", "qp.recv_cq.users -= 1", "qp.state = RESET", _ended),
+    ("qp/create", "send_cq.users += 1", "send_cq.users += 2", _ended),
+    ("cq/destroy-busy", "EBUSY", "ENOMEM", _ended),
     ("reg/done", "m.state = VALID", "m.access = {}", _written),
     ("reg/done", "m.key = w.key", "m.access = w.access", _written),
     ("reg/done", "m.access = w.access", "m.access = {LOCAL_WRITE}", _written),

@@ -25,6 +25,7 @@ class Pair:
         """Make a legal call."""
         action = self.device.call(name, **args)
         assert action is not None, name
+        assert self.belief.duty(action) is None
         assert self.belief.observe(action) is None
         return action
 
@@ -34,9 +35,12 @@ class Pair:
         code = self.device.model.calls[name]
         values = tuple(args.get(p, self.device.model.voc.default(t)) for p, t in code.params.items())
         outputs = tuple(self.device.model.voc.default(t) for t in code.outputs.values())
-        found = self.belief.observe(Action(name, values, "0", outputs))
-        assert isinstance(found, ConsumerError)
-        return found
+        action = Action(name, values, "0", outputs)
+        found = self.belief.duty(action)
+        assert found is not None
+        objects = self.belief.taint(found.objects)
+        assert self.belief.observe(action) is None
+        return ConsumerError(found.rule, objects)
 
     def make(self, name: str, **args: object) -> int:
         """A call that makes an object."""
