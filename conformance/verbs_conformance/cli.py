@@ -122,9 +122,7 @@ def _split(profile: Sequence[str]) -> tuple[str, str]:
 @_pairs
 @_profiles
 @click.option("--select", "patterns", multiple=True, metavar="GLOB", help="Only these rules, as 'mr/*'.")
-@click.option(
-    "--budget", default="20s", show_default=True, help="Time for stateful programs, after all others."
-)
+@click.option("--budget", default="20s", show_default=True, help="Time for stateful programs, after all others.")
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Fixes every choice by chance.")
 @click.option("--out", default="verbspec-results", show_default=True, type=click.Path(path_type=Path), help="Folder.")
 @click.option("--strict", is_flag=True, help="A deviation from a should fails the run.")
