@@ -1,4 +1,4 @@
-"""Flips every outcome of every rule and judges recorded runs of softhca again: which flips are seen, and is the rule named?
+"""Flips every outcome of every rule and judges recorded runs of softhca again: is the flip seen, is the rule named?
 
 ``python benchmarks/flips.py [linux-kernel|linux-kernel-2008]`` prints a line for each flip that no recorded program
 notices (UNSEEN) and for each whose rule is not among the suspects (WRONG), and the totals.  It is a measure, not yet a
