@@ -77,9 +77,11 @@ def explain(topic: str) -> int:
         if topic in enum.values:
             click.echo(f"{topic}: one of {enum.name}: {', '.join(enum.values)}")
     if not found and topic not in spec.choices:
-        known = [*spec.rules, *spec.calls, *spec.choices, *(v for e in spec.enums.values() for v in e.values)]
+        errnos = {e for r in spec.rules.values() if isinstance(r, CallRule) for e in r.returns}
+        words = [v for e in spec.enums.values() for v in e.values]
+        known = [*spec.rules, *spec.calls, *spec.choices, *words, *sorted(errnos)]
         raise click.UsageError(
-            f"nothing is said about {topic!r}{near(topic, [str(k) for k in known])}; a topic is a rule's id, a verb, "
+            f"nothing is said about {topic!r}{near(topic, [str(k) for k in known])} A topic is a rule's id, a verb, "
             "an errno, a status, a state, a choice: see 'verbspec list rules'"
         )
     for rule in found:
