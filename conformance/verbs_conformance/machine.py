@@ -30,6 +30,8 @@ STEPS = 40
 CHUNK = 25
 WIDEST = 32
 """A program that leaves more explanations than this is not drawn further: its calls would cost too much."""
+DEEPEST = 5
+"""So many elements in the device's queues, and no more work is given to it: more orders than that cost too much."""
 USUAL = 10
 """Of sixteen draws so many give a menu's first entry."""
 
@@ -82,6 +84,8 @@ class Driver:
     def draw(self, shape: Shape, draws: Sequence[int]) -> Step | None:
         """The step of a shape for these draws; None if it cannot be made now or would break a duty."""
         if time.monotonic() > self.until or len(self.session.belief.branches) > WIDEST:
+            return None
+        if shape.call in self.judge.engine.giving and self.session.in_flight() >= DEEPEST:
             return None
         names = self.session.live()
         order = iter(draws)

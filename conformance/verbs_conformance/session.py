@@ -65,6 +65,17 @@ class Engine:
         self._compiled: dict[tuple[str, Type], tuple[Any, tuple[tuple[str, str], ...]]] = {}
 
     @cached_property
+    def giving(self) -> frozenset[str]:
+        """The calls that give the device work: those that put something into a queue."""
+        return frozenset(
+            c.name
+            for c in self.model.calls.values()
+            for case in c.successes
+            for s in n.flat(case.body)
+            if isinstance(s, n.Push)
+        )
+
+    @cached_property
     def polling(self) -> tuple[str, str]:
         """The call that takes entries from a queue, and its first output, which counts them."""
         for name, code in self.model.calls.items():
@@ -205,6 +216,17 @@ class Session:
         if problem is None:
             self._bind(step, code, bound)
         return Outcome(seen, problem)
+
+    def in_flight(self) -> int:
+        """How many elements stand in the device's queues, in the first explanation."""
+        slots = self.model.layout.slot
+        return self.belief.evaluate(  # type: ignore[no-any-return]
+            lambda store: sum(
+                len(store.objects[number][slots[kind][name]])
+                for (kind, name), busy in store.active.items()
+                for number in busy
+            )
+        )
 
     def live(self) -> dict[str, str]:
         """The names of live objects with their kinds."""
