@@ -31,7 +31,7 @@ def run(kind: str, at: int, out: Path, *more: str) -> Ended:
 @pytest.mark.parametrize(
     ("kind", "code", "verdict", "words"),
     [
-        ("dies", 1, "fail", ["exit code 3", "backend"]),
+        ("dies", 1, "fail", ["exited with status 3", "backend"]),
         ("killed", 1, "fail", ["SIGKILL", "backend"]),
         ("hangs", 1, "fail", ["no answer", "backend"]),
         ("late", 1, "fail", ["late", "backend"]),

@@ -75,7 +75,7 @@ def test_a_stopped_queue_must_start_nothing() -> None:
 
 
 def test_a_queue_must_not_leave_error_by_itself() -> None:
-    model = mutants.mutant("sq", 'do: "q.state = ERR"', 'do: "q.broken = 0"', behind="id: sq/to-error\n")
+    model = mutants.mutant("sq", "q.state = ERR\n", "q.broken = 0\n", behind="id: sq/to-error\n")
     fall = refuted(model, "qp/failed-is-error")["inductive qp/failed-is-error"]
     assert fall.rules == ("sq/to-error",)
 
@@ -126,7 +126,10 @@ def test_a_planted_broken_invariant_is_shown() -> None:
 
 def test_an_owner_must_be_remembered() -> None:
     model = mutants.mutant(
-        "wr", "            push(list.uses, list_use(qp=qp, seq=qp.posted))\n", "", profile=mutants.KERNEL_2008
+        "wr",
+        "            push(list.uses, list_use(qp=qp, seq=qp.posted, mr=named(key), access=access))\n",
+        "",
+        profile=mutants.KERNEL_2008,
     )
     found = refuted(model, "list/owned-exactly", "list/posted-is-use")
     assert found["inductive list/posted-is-use"].rules == ("wr/post-send",)
