@@ -132,7 +132,7 @@ def test_an_owner_must_be_remembered() -> None:
         profile=mutants.KERNEL_2008,
     )
     found = refuted(model, "list/owned-exactly", "list/posted-is-use")
-    assert found["inductive list/posted-is-use"].rules == ("wr/post-send",)
+    assert found["inductive list/posted-is-use"].rules == ("wr/post-register",)
     assert "inductive list/owned-exactly" in found
 
 
