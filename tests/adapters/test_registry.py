@@ -38,7 +38,7 @@ class Shaky:
         self.fault = options.get("fault")
 
     def hello(self):
-        print("a line that a library prints")
+        print("a line that a library prints", flush=True)
         return Hello(contract="1.0", name="shaky", version="1", device=str(os.getpid()), api=(), transport=())
 
     def reset(self, seed):
