@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from importlib import resources
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ from verbs_conformance.sweep import Sweep
 from verbs_reports import records as r
 from verbs_reports.results import Writer
 from verbs_reports.verdicts import Verdict, exit_code, worst
+from verbs_spec import SPEC_VERSION
 from verbs_spec.text import Map, Text, read
 
 ROUNDS = 3
@@ -185,7 +188,6 @@ class Run:
 
     def header(self) -> r.Header:
         """The results file's first line."""
-        from verbs_spec import SPEC_VERSION  # noqa: PLC0415
 
         s, h = self.settings, self.hello
         return r.Header(
@@ -346,7 +348,6 @@ def _trouble(done: Judgement) -> r.Trouble | None:
 
 def unwitnessed() -> dict[str, tuple[Verdict, str]]:
     """Rules that need not fire, with the verdict they get then and the reason."""
-    from importlib import resources  # noqa: PLC0415
 
     text = resources.files("verbs_conformance").joinpath("unwitnessed.yaml").read_text(encoding="utf-8")
     node = read(text, "unwitnessed.yaml")
@@ -360,6 +361,5 @@ def unwitnessed() -> dict[str, tuple[Verdict, str]]:
 
 
 def _version() -> str:
-    from importlib.metadata import version  # noqa: PLC0415
 
     return version("verbspec")
