@@ -133,7 +133,8 @@ VERBS: dict[str, Verb] = {
         {"length": "nat"},
         {"buf": "handle", "addr": "nat"},
         "Memory of the consumer, zeroed, aligned to 64 KiB, mapped for DMA: `addr` is its DMA address. "
-        "Buffers never overlap, and each is followed by at least one unmapped page.",
+        "Buffers never overlap, and each is followed by at least one unmapped page. In the API `linux-user` "
+        "`addr` is the consumer's own (virtual) address.",
     ),
     "free_buffer": Verb({"buf": "handle"}, {}, "Give a buffer back."),
     "write_buffer": Verb({"buf": "handle", "offset": "nat", "data": "hex"}, {}, "The consumer's CPU stores bytes."),
@@ -152,7 +153,8 @@ VERBS: dict[str, Verb] = {
     "alloc_pd": Verb(
         {},
         {"pd": "handle", "local_dma_lkey": "nat"},
-        "`local_dma_lkey` addresses the consumer's memory by DMA address without a region, for local use.",
+        "`local_dma_lkey` addresses the consumer's memory by DMA address without a region, for local use; "
+        "0 in the API `linux-user`, where no key does.",
     ),
     "dealloc_pd": Verb({"pd": "handle"}, {}, "Free a protection domain."),
     # -- completion queues -------------------------------------------------------------------------
@@ -216,6 +218,14 @@ VERBS: dict[str, Verb] = {
         "Put `byte` into the low 8 bits of the key that the handle holds; `key` is what it holds afterwards.",
     ),
     "dereg_mr": Verb({"mr": "handle"}, {}, "Deregister a region."),
+    # -- registration of the consumer's memory, rdma-core --------------------------------------------
+    "reg_mr": Verb(
+        {"pd": "handle", "addr": "nat", "length": "nat", "access": "flags"},
+        {"mr": "handle", "lkey": "nat", "rkey": "nat"},
+        "Register the consumer's memory [addr, addr + length) by its address, whether or not a buffer lies "
+        "there. `access`: LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ. The region is valid at once and its first "
+        "byte has the address `addr`.",
+    ),
     # -- fast registration, Linux 2.6.27 to 4.3 ------------------------------------------------------
     "alloc_fast_reg_mr": Verb(
         {"pd": "handle", "max_page_list_len": "nat"},
