@@ -9,8 +9,9 @@ No byte moves before the whole access was checked.  An access of no bytes checks
 
 A remote access needs its right twice: from the region and from the queue pair it arrives at.
 
-``local_dma_lkey`` names no region: the address is a DMA address, and what is mapped is allowed.  A page that
-turns out unmapped while bytes move raises :class:`BusFault`; what moved before it has moved.
+``local_dma_lkey`` names no region: the address is a DMA address, and what is mapped is allowed.  A user process
+has no such key.  A page that turns out unmapped while bytes move raises :class:`BusFault`; what moved before it
+has moved.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ Piece = tuple[Region | None, int, int]
 class Protection:
     """The checks, and the movement of bytes that passed them."""
 
-    def __init__(self, memory: Memory, keys: KeyTable, dma_lkey: int, *, iwarp: bool, faults: frozenset[str]) -> None:
+    def __init__(
+        self, memory: Memory, keys: KeyTable, dma_lkey: int | None, *, iwarp: bool, faults: frozenset[str]
+    ) -> None:
         self._memory = memory
         self._keys = keys
         self._dma_lkey = dma_lkey

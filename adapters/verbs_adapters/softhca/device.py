@@ -24,6 +24,7 @@ from verbs_adapters.contract import (
 )
 from verbs_adapters.softhca.access import DeviceCrash
 from verbs_adapters.softhca.arguments import Refused, check
+from verbs_adapters.softhca.memory import MAX_BUFFER
 from verbs_adapters.softhca.objects import Objects
 from verbs_adapters.softhca.options import Settings, parse
 from verbs_adapters.softhca.posting import MAX_SGE, Posting
@@ -32,14 +33,20 @@ from verbs_adapters.softhca.region import MAX_PAGE_SHIFT, MIN_PAGE_SHIFT
 VERSION = "0.1"
 FIRST_SEED = 0
 ONLY_IN = {
-    "alloc_mr": "linux-kernel",
-    "map_mr_sg": "linux-kernel",
-    "alloc_fast_reg_mr": "linux-kernel-2008",
-    "alloc_fast_reg_page_list": "linux-kernel-2008",
-    "free_fast_reg_page_list": "linux-kernel-2008",
-    "set_page_list": "linux-kernel-2008",
+    "alloc_mr": ("linux-kernel",),
+    "map_mr_sg": ("linux-kernel",),
+    "update_fast_reg_key": ("linux-kernel", "linux-kernel-2008"),
+    "alloc_fast_reg_mr": ("linux-kernel-2008",),
+    "alloc_fast_reg_page_list": ("linux-kernel-2008",),
+    "free_fast_reg_page_list": ("linux-kernel-2008",),
+    "set_page_list": ("linux-kernel-2008",),
+    "reg_mr": ("linux-user",),
 }
-CAPABILITIES = {"linux-kernel": ("MEM_MGT_EXTENSIONS",), "linux-kernel-2008": ("FAST_REG_PAGE_LIST",)}
+CAPABILITIES: dict[str, tuple[str, ...]] = {
+    "linux-kernel": ("MEM_MGT_EXTENSIONS",),
+    "linux-kernel-2008": ("FAST_REG_PAGE_LIST",),
+    "linux-user": (),
+}
 
 Call = Callable[[Any], dict[str, Any] | None]
 
@@ -60,8 +67,8 @@ class SoftHca:
         self._calls: dict[str, Call | None] = {}
         for verb in VERBS:
             owner: object = posting if verb.startswith("post_") else self._objects
-            missing = ONLY_IN.get(verb, self._settings.api) != self._settings.api
-            self._calls[verb] = None if missing else getattr(owner, verb)
+            there = verb not in ONLY_IN or self._settings.api in ONLY_IN[verb]
+            self._calls[verb] = getattr(owner, verb) if there else None
 
     def hello(self) -> Hello:
         """Say what this device is and promises."""
@@ -118,7 +125,7 @@ class SoftHca:
 def _limits(settings: Settings) -> dict[str, int]:
     sizes = range(MIN_PAGE_SHIFT, MAX_PAGE_SHIFT + 1)
     objects = settings.max_objects
-    return {
+    limits = {
         "max_qp": objects,
         "max_cq": objects,
         "max_mr": objects,
@@ -126,6 +133,11 @@ def _limits(settings: Settings) -> dict[str, int]:
         "max_qp_wr": settings.max_qp_wr,
         "max_cqe": settings.max_cqe,
         "max_sge": MAX_SGE,
+    }
+    if settings.api == "linux-user":
+        return {**limits, "max_mr_size": MAX_BUFFER}
+    return {
+        **limits,
         "max_mr_size": settings.max_pages << MAX_PAGE_SHIFT,
         "max_fast_reg_page_list_len": settings.max_pages,
         "page_size_cap": sum(1 << shift for shift in sizes),

@@ -139,7 +139,7 @@ FAULTS: dict[str, Fault] = _table(
 
 NOT_EXPRESSED: dict[str, str] = {
     "B10": "re-registration is not in the contract",
-    "B11": "the contract has no registration of the consumer's own pages, so none can be read-only",
+    "B11": "every buffer of the contract is writable, so no registration can meet a read-only page",
     "B13": "the contract has no optional access flags",
 }
 """Entries about memory regions and fast registration without a switch, and why."""

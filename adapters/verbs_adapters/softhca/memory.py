@@ -9,6 +9,10 @@ handed out upwards and never a second time, so that an access through a stale ad
 hitting a new buffer.
 
 An access to an address that no buffer covers raises :class:`BusFault`, as an IOMMU would.
+
+A user process maps memory in whole pages, so there (``grain``) a buffer is followed by the rest of its last
+page, which the consumer can register though it is not the buffer's.  A registration *pins* what it covers: the
+device reaches it until the region is gone, even if the consumer gave the buffer back (``ib_umem_get``).
 """
 
 from __future__ import annotations
@@ -27,25 +31,29 @@ class BusFault(Exception):
 class Buffer:
     """One buffer of the consumer."""
 
-    __slots__ = ("addr", "data")
+    __slots__ = ("addr", "data", "length", "mapped", "pins")
 
-    def __init__(self, addr: int, length: int) -> None:
+    def __init__(self, addr: int, length: int, grain: int = 1) -> None:
         self.addr = addr
-        self.data = bytearray(length)
+        self.length = length  # what the consumer asked for; `data` ends with the last unit of memory
+        self.data = bytearray(-(-length // grain) * grain)
+        self.mapped = True
+        self.pins = 0
 
 
 class Memory:
     """All buffers, by DMA address."""
 
-    def __init__(self, chance: Callable[[], float]) -> None:
+    def __init__(self, chance: Callable[[], float], grain: int = 1) -> None:
         self._chance = chance
+        self._grain = grain
         self._chunks: dict[int, Buffer] = {}
         self._next = FIRST_CHUNK
 
     def alloc(self, length: int) -> Buffer:
         """A zeroed buffer of `length` bytes, at least 1."""
         gap = 1 + int(self._chance() * 3)  # distances differ by seed, so that no caller relies on them
-        buffer = Buffer(self._next << CHUNK_SHIFT, length)
+        buffer = Buffer(self._next << CHUNK_SHIFT, length, self._grain)
         chunks = _chunks(buffer)
         self._next += len(chunks) + gap
         for chunk in chunks:
@@ -53,14 +61,35 @@ class Memory:
         return buffer
 
     def free(self, buffer: Buffer) -> None:
-        """Unmap a buffer."""
-        for chunk in _chunks(buffer):
-            del self._chunks[chunk]
+        """Unmap a buffer: for the consumer at once, for the device when no region pins it."""
+        buffer.mapped = False
+        self._release(buffer)
 
     def covers(self, addr: int, length: int) -> bool:
         """Whether one buffer holds the whole range."""
+        return self._mapped(addr, length) is not None
+
+    def pin(self, addr: int, length: int) -> Buffer | None:
+        """Keep the buffer that holds the whole range, if one does, until :meth:`unpin`."""
+        buffer = self._mapped(addr, length)
+        if buffer is not None:
+            buffer.pins += 1
+        return buffer
+
+    def unpin(self, buffer: Buffer) -> None:
+        """Let go what :meth:`pin` kept."""
+        buffer.pins -= 1
+        self._release(buffer)
+
+    def _mapped(self, addr: int, length: int) -> Buffer | None:
         buffer = self._chunks.get(addr >> CHUNK_SHIFT)
-        return buffer is not None and addr - buffer.addr + length <= len(buffer.data)
+        held = buffer is not None and buffer.mapped and addr - buffer.addr + length <= len(buffer.data)
+        return buffer if held else None
+
+    def _release(self, buffer: Buffer) -> None:
+        if not buffer.mapped and not buffer.pins:
+            for chunk in _chunks(buffer):
+                del self._chunks[chunk]
 
     def read(self, addr: int, length: int) -> bytes:
         """Load bytes by DMA."""

@@ -6,6 +6,9 @@ Handles of all kinds come from one counter and are never used again, so that a s
 another kind, names nothing and is answered EINVAL.  An object that others use refuses to go (EBUSY): a
 protection domain with regions or queue pairs, a completion queue with queue pairs.  A verb that fails has
 changed nothing.
+
+A user process registers its own memory by address (``reg_mr``); a kernel consumer allocates a region and posts
+its registration.
 """
 
 from __future__ import annotations
@@ -22,8 +25,17 @@ from verbs_adapters.softhca.memory import MAX_BUFFER, Buffer, Memory
 from verbs_adapters.softhca.options import Settings
 from verbs_adapters.softhca.qp import MOVES, STATES, QueuePair
 from verbs_adapters.softhca.queue import CompletionQueue
-from verbs_adapters.softhca.region import ACCESS_BITS, PageList, ProtectionDomain, Region
-from verbs_adapters.softhca.registrar import Registrar
+from verbs_adapters.softhca.region import (
+    ACCESS_BITS,
+    ADDRESS_SPACE,
+    REMOTE,
+    SYSTEM_PAGE_SHIFT,
+    Mapping,
+    PageList,
+    ProtectionDomain,
+    Region,
+)
+from verbs_adapters.softhca.registrar import OperationError, Registrar
 
 Args = dict[str, Any]
 Thing = TypeVar("Thing")
@@ -48,14 +60,15 @@ class Objects:
         self.faults = settings.fault
         chance = random.Random(seed).random  # noqa: S311 - a schedule, not a secret
         self._chance = chance
-        self.memory = Memory(chance)
+        user = settings.api == "linux-user"
+        self.memory = Memory(chance, grain=1 << SYSTEM_PAGE_SHIFT if user else 1)
         self.keys = KeyTable(chance, settings.fault, random_byte=settings.key_byte == "random")
         reserved = RESERVED_INDEX << 8 | int(chance() * 256)
-        self.dma_lkey = reserved if settings.dma_lkey == "reserved" else 0
+        self.dma_lkey = reserved if settings.dma_lkey == "reserved" and not user else 0
         protection = Protection(
             self.memory,
             self.keys,
-            self.dma_lkey,
+            None if user else self.dma_lkey,
             iwarp=settings.transport == "iwarp",
             faults=settings.fault,
         )
@@ -95,13 +108,13 @@ class Objects:
 
     def write_buffer(self, args: Args) -> None:
         buffer, data, start = find(self.buffers, args["buf"]), bytes.fromhex(args["data"]), args["offset"]
-        if start + len(data) > len(buffer.data):
+        if start + len(data) > buffer.length:
             raise Refused
         buffer.data[start : start + len(data)] = data
 
     def read_buffer(self, args: Args) -> Args:
         buffer, start, length = find(self.buffers, args["buf"]), args["offset"], args["length"]
-        if start + length > len(buffer.data):
+        if start + length > buffer.length:
             raise Refused
         return {"data": buffer.data[start : start + length].hex()}
 
@@ -268,8 +281,45 @@ class Objects:
         pd.users += 1
         return {"mr": self._enter(self.regions, region), "key": key}
 
+    def reg_mr(self, args: Args) -> Args:
+        addr, length, access = args["addr"], args["length"], access_bits(args["access"])
+        pd = find(self.pds, args["pd"])
+        self._room(self.regions)
+        try:
+            region = self._of_memory(pd, addr, length, access)
+        except Refused:
+            if "failed-alloc-leaks-pd-reference" in self.faults:
+                pd.users += 1
+            raise
+        pd.users += 1
+        local_only = not access & REMOTE and self.settings.local_rkey == "zero"
+        rkey = 0 if local_only else region.key
+        return {"mr": self._enter(self.regions, region), "lkey": region.key, "rkey": rkey}
+
+    def _of_memory(self, pd: ProtectionDomain, addr: int, length: int, access: int) -> Region:
+        """A VALID region of the consumer's memory; the order of checks is the kernel's."""
+        try:
+            self.registrar.check_access(access)
+            self.registrar.check_length(length)
+        except OperationError:
+            raise Refused from None
+        page = 1 << SYSTEM_PAGE_SHIFT
+        if addr + length > ADDRESS_SPACE - page:  # its last page would end beyond what 64 bits count
+            raise Refused
+        buffer = self.memory.pin(addr, length)
+        if buffer is None and length:
+            raise Refused("EFAULT")
+        region = Region(pd, self.keys.new_key(), max_pages=0)
+        pages = range(addr & -page, addr + length, page)
+        region.validate(region.key, access, Mapping(addr, length, SYSTEM_PAGE_SHIFT, addr % page, pages))
+        region.pinned = buffer
+        self.keys.enter(region.key, region)
+        return region
+
     def dereg_mr(self, args: Args) -> None:
         region = find(self.regions, args["mr"])
+        if region.pinned is not None:
+            self.memory.unpin(region.pinned)
         del self.regions[args["mr"]]
         self.keys.remove(region)
         region.alive = False

@@ -31,8 +31,8 @@ OPTIONS: dict[str, Option] = {
     # -- which device ------------------------------------------------------------------------------
     "api": Option(
         "linux-kernel",
-        ("linux-kernel", "linux-kernel-2008"),
-        "the verbs of today's kernel, or the page lists of Linux 2.6.27 to 4.3",
+        ("linux-kernel", "linux-kernel-2008", "linux-user"),
+        "the verbs of today's kernel, the page lists of Linux 2.6.27 to 4.3, or those of a user process",
     ),
     "transport": Option("roce", ("roce", "ib", "iwarp"), "iwarp: the sink of a READ needs REMOTE_WRITE too"),
     "pace": Option(
@@ -86,7 +86,12 @@ OPTIONS: dict[str, Option] = {
     "overrun": Option("drop", ("drop", "sticky"), "a CQ that overran: lose that entry, or every later one too"),
     "poison": Option("false", ("false", "true"), "fill the meaningless fields of failed completions with junk"),
     "psn": Option("strict", ("strict", "ignore"), "whether a pair works of which one side alone was connected anew"),
-    "dma_lkey": Option("zero", ("zero", "reserved"), "local_dma_lkey is 0, or a key of a reserved index"),
+    "dma_lkey": Option(
+        "zero", ("zero", "reserved"), "local_dma_lkey is 0, or a key of a reserved index; always 0 in linux-user"
+    ),
+    "local_rkey": Option(
+        "same", ("same", "zero"), "the rkey that reg_mr answers for a region without remote rights: its lkey, or 0"
+    ),
     "key_byte": Option("random", ("random", "zero"), "the first low byte of a new region's key"),
 }
 """Every option by name."""
@@ -121,6 +126,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     poison: bool
     psn: str
     dma_lkey: str
+    local_rkey: str
     key_byte: str
 
 

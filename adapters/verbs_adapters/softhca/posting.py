@@ -23,6 +23,7 @@ MAX_SGE = 2
 OPCODES = {
     "linux-kernel": frozenset({"SEND", "SEND_WITH_INV", "RDMA_WRITE", "RDMA_READ", "LOCAL_INV", "REG_MR"}),
     "linux-kernel-2008": frozenset({"SEND", "SEND_WITH_INV", "RDMA_WRITE", "RDMA_READ", "LOCAL_INV", "FAST_REG_MR"}),
+    "linux-user": frozenset({"SEND", "RDMA_WRITE", "RDMA_READ"}),
 }
 
 Args = dict[str, Any]

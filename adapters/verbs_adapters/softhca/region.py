@@ -1,4 +1,4 @@
-"""Fast-registered regions and their mappings.
+"""Regions and their mappings.
 
 Theory of operation
 -------------------
@@ -10,14 +10,17 @@ accesses under way (draft-hilland-rddp-verbs 7.2, 7.3.2.5).
 
 A :class:`Mapping` translates addresses of the region to DMA addresses, to the byte: pages of one size, a
 power of two, and an offset of the first byte in the first page.
+
+A region of the consumer's own memory (``reg_mr``) is VALID from the first moment to the last, and has no
+handle face.  It pins its memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from verbs_adapters.softhca.memory import BusFault
+from verbs_adapters.softhca.memory import Buffer, BusFault
 
 LOCAL_WRITE = 1
 REMOTE_WRITE = 2
@@ -38,7 +41,7 @@ class Mapping(NamedTuple):
     length: int
     shift: int
     fbo: int
-    pages: tuple[int, ...]
+    pages: Sequence[int]
 
     def pieces(self, addr: int, length: int, shift: int) -> Iterator[tuple[int, int]]:
         """The DMA ranges (address, length) behind `length` bytes at `addr`, in order."""
@@ -86,6 +89,7 @@ class Region:
         "mapping",
         "max_pages",
         "pd",
+        "pinned",
         "valid",
     )
 
@@ -104,6 +108,7 @@ class Region:
         self.hw_key = key
         self.access = 0
         self.mapping: Mapping | None = None
+        self.pinned: Buffer | None = None
 
     def take_mapping(self, faults: frozenset[str]) -> Mapping | None:
         """What a registration registers: the vector that was mapped last, however often it is taken."""

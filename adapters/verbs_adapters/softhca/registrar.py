@@ -59,12 +59,22 @@ class Registrar:
             raise OperationError("region and queue pair are in different protection domains")
         if wqe.key >> 8 != region.index:
             raise OperationError(f"key {wqe.key:#010x} has another index than the region's {region.index:#x}")
-        needs_local = wqe.access & REMOTE_WRITE and not wqe.access & LOCAL_WRITE
-        if needs_local and "remote-write-without-local-write" not in self._faults:
-            raise OperationError("REMOTE_WRITE needs LOCAL_WRITE")
+        self.check_access(wqe.access)
         if wqe.page_list_len > region.max_pages:
             raise OperationError(f"{wqe.page_list_len} pages for a region of at most {region.max_pages}")
         return region
+
+    def check_access(self, access: int) -> None:
+        """Refuse rights that no region may have."""
+        needs_local = access & REMOTE_WRITE and not access & LOCAL_WRITE
+        if needs_local and "remote-write-without-local-write" not in self._faults:
+            raise OperationError("REMOTE_WRITE needs LOCAL_WRITE")
+
+    def check_length(self, length: int) -> None:
+        """Refuse a region of no bytes, unless the device has such regions."""
+        refused = self._settings.empty_reg == "refuse" and "empty-region-has-no-bounds" not in self._faults
+        if length == 0 and refused:
+            raise OperationError("a region of no bytes")
 
     def _register(self, qp: QueuePair, wqe: Wqe) -> None:
         faults = self._faults
@@ -103,9 +113,7 @@ class Registrar:
             if taken is None:
                 raise OperationError("nothing was mapped into the region")
             mapping = taken
-        refused = self._settings.empty_reg == "refuse" and "empty-region-has-no-bounds" not in self._faults
-        if mapping.length == 0 and refused:
-            raise OperationError("a region of no bytes")
+        self.check_length(mapping.length)
         return mapping
 
     def _from_page_list(self, wqe: Wqe) -> Mapping:
