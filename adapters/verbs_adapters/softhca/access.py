@@ -17,10 +17,11 @@ has moved.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from verbs_adapters.softhca.keys import KeyTable
 from verbs_adapters.softhca.memory import Memory
+from verbs_adapters.softhca.options import Settings
 from verbs_adapters.softhca.region import (
     ADDRESS_SPACE,
     LOCAL_WRITE,
@@ -30,6 +31,10 @@ from verbs_adapters.softhca.region import (
     ProtectionDomain,
     Region,
 )
+
+if TYPE_CHECKING:
+    from verbs_adapters.softhca.qp import QueuePair
+    from verbs_adapters.softhca.queue import Wqe
 
 
 class Sge(NamedTuple):
@@ -63,21 +68,27 @@ Piece = tuple[Region | None, int, int]
 class Protection:
     """The checks, and the movement of bytes that passed them."""
 
-    def __init__(
-        self, memory: Memory, keys: KeyTable, dma_lkey: int | None, *, iwarp: bool, faults: frozenset[str]
-    ) -> None:
+    def __init__(self, memory: Memory, keys: KeyTable, dma_lkey: int | None, settings: Settings) -> None:
         self._memory = memory
         self._keys = keys
         self._dma_lkey = dma_lkey
-        self._faults = faults
-        # the sink of an iWARP READ is written by the peer's message, so it needs the peer's right too;
-        # draft 7.4.2. InfiniBand asks for local write only.
-        self.read_sink_rights = LOCAL_WRITE | REMOTE_WRITE if iwarp else LOCAL_WRITE
+        self._faults = faults = settings.fault
+        iwarp = settings.transport == "iwarp"
+        # the sink of an iWARP READ is written by the peer's message, so it needs the peer's right too, from the
+        # region (draft 7.4.2) and from the queue pair (Fig. 21). InfiniBand asks for local write only.
+        self._read_sink_rights = LOCAL_WRITE | REMOTE_WRITE if iwarp else LOCAL_WRITE
         if "sink-needs-no-local-write" in faults:
-            self.read_sink_rights = 0
-        self.recv_sink_rights = self.read_sink_rights & LOCAL_WRITE
+            self._read_sink_rights = 0
+        self.recv_sink_rights = self._read_sink_rights & LOCAL_WRITE
+        self._sink_asks_qp = iwarp and settings.sink_qp_right == "check" and "qp-rights-ignored" not in faults
 
     # -- local side --------------------------------------------------------------------------------
+    def check_read_sink(self, qp: QueuePair, wqe: Wqe) -> list[Piece]:
+        """Check where the answer to a READ is to go."""
+        if self._sink_asks_qp and wqe.length and not qp.access & REMOTE_WRITE:
+            raise ProtectionError("the queue pair lets no peer write, which the answer to a READ is")
+        return self.check_local(qp.pd, wqe.sges, wqe.length, self._read_sink_rights)
+
     def check_local(self, pd: ProtectionDomain, sges: Sequence[Sge], limit: int, rights: int = 0) -> list[Piece]:
         """Check the first `limit` bytes of a scatter/gather list for `rights`."""
         pieces: list[Piece] = []

@@ -22,6 +22,7 @@ from typing import Any
 from verbs_adapters.softhca.options import Settings
 from verbs_adapters.softhca.qp import QueuePair
 from verbs_adapters.softhca.queue import WC_OPCODE, CompletionQueue, Cqe, Wqe
+from verbs_adapters.softhca.stream import Stream
 
 SUCCESS = "SUCCESS"
 FLUSHED = "WR_FLUSH_ERR"
@@ -31,11 +32,14 @@ SHIFTED_OPCODE = {"REG_MR": "LOCAL_INV", "LOCAL_INV": "REG_MR"}
 class Completer:
     """Retires work requests and writes completion queue entries."""
 
-    def __init__(self, settings: Settings, chance: Callable[[], float], wake: Callable[[QueuePair], None]) -> None:
+    def __init__(
+        self, settings: Settings, chance: Callable[[], float], wake: Callable[[QueuePair], None], stream: Stream
+    ) -> None:
         self._settings = settings
         self._faults = settings.fault
         self._chance = chance
         self._wake = wake
+        self._stream = stream
         self.any_order = "send-completions-out-of-order" in settings.fault
 
     # -- one work request --------------------------------------------------------------------------
@@ -74,6 +78,7 @@ class Completer:
             return
         faults, before, peer = self._faults, qp.state, qp.peer
         qp.state = "ERR"
+        self._stream.end(qp, before)
         while qp.received:
             self.retire_receive(qp)
         failed = False

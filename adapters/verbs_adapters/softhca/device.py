@@ -133,6 +133,7 @@ def _limits(settings: Settings) -> dict[str, int]:
         "max_qp_wr": settings.max_qp_wr,
         "max_cqe": settings.max_cqe,
         "max_sge": MAX_SGE,
+        "max_sge_rd": min(settings.max_sge_rd, MAX_SGE),
     }
     if settings.api == "linux-user":
         return {**limits, "max_mr_size": MAX_BUFFER}

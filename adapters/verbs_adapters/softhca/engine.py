@@ -3,9 +3,9 @@
 Theory of operation
 -------------------
 Posting only queues.  Everything else happens in micro-steps of queue pairs: start, transmit, deliver, take
-response, retire, retire receive, flush.  A micro-step is *enabled* when its queue pair can do it now.  The
-engine keeps the queue pairs that may have an enabled step, picks one by chance and one of its steps by
-chance, so that every legal interleaving can come up and two seeds give two schedules.
+response, retire, retire receive, go to ERR with the stream, flush.  A micro-step is *enabled* when its queue
+pair can do it now.  The engine keeps the queue pairs that may have an enabled step, picks one by chance and
+one of its steps by chance, so that every legal interleaving can come up and two seeds give two schedules.
 
 A queue pair found without an enabled step leaves the set; whatever may enable one wakes it.  Nothing ever
 looks at all objects, so their number does not matter.
@@ -26,6 +26,7 @@ from verbs_adapters.softhca.qp import QueuePair
 from verbs_adapters.softhca.registrar import Registrar
 from verbs_adapters.softhca.requester import Requester
 from verbs_adapters.softhca.responder import Responder
+from verbs_adapters.softhca.stream import Stream
 
 Step = Callable[[QueuePair], None]
 STEPS_PER_CALL = (0, 0, 0, 1, 1, 2, 3, 6)
@@ -46,7 +47,8 @@ class Engine:
         self._chance = chance
         self._active: list[QueuePair] = []
         self._members: set[QueuePair] = set()
-        self.completer = Completer(settings, chance, self.wake)
+        self.stream = Stream(settings, self.wake)
+        self.completer = Completer(settings, chance, self.wake, self.stream)
         self._requester = Requester(settings, protection, registrar)
         self._responder = Responder(
             settings,
@@ -55,6 +57,7 @@ class Engine:
             registrar,
             requester=self._requester,
             completer=self.completer,
+            stream=self.stream,
         )
 
     def wake(self, qp: QueuePair | None) -> None:
@@ -121,6 +124,8 @@ class Engine:
             steps.append(self._deliver)
         if lanes.responses:
             steps.append(self._requester.take_response)
+        elif qp.cut_off:
+            steps.append(self.completer.enter_error)
         if qp.received:
             steps.append(self.completer.retire_receive)
         if qp.started and self._retirable(qp):

@@ -69,8 +69,7 @@ class Objects:
             self.memory,
             self.keys,
             None if user else self.dma_lkey,
-            iwarp=settings.transport == "iwarp",
-            faults=settings.fault,
+            settings,
         )
         self.registrar = Registrar(self.keys, settings)
         self.engine = Engine(settings, chance, self.keys, protection, self.registrar)
@@ -196,6 +195,7 @@ class Objects:
         qp = find(self.qps, args["qp"])
         del self.qps[args["qp"]]
         self.engine.wake(qp.peer)
+        self.engine.stream.end(qp, qp.state)
         qp.clear()
         qp.state = "GONE"
         qp.pd.users -= 1
@@ -239,6 +239,7 @@ class Objects:
     def _to_reset(self, qp: QueuePair, _args: Args) -> None:
         qp.reset_twice = qp.state == "RESET"
         self.engine.wake(qp.peer)  # whatever waits there finds nobody now
+        self.engine.stream.end(qp, qp.state)
         qp.clear()
         self._purge(qp)
 

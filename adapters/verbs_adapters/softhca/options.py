@@ -34,7 +34,11 @@ OPTIONS: dict[str, Option] = {
         ("linux-kernel", "linux-kernel-2008", "linux-user"),
         "the verbs of today's kernel, the page lists of Linux 2.6.27 to 4.3, or those of a user process",
     ),
-    "transport": Option("roce", ("roce", "ib", "iwarp"), "iwarp: the sink of a READ needs REMOTE_WRITE too"),
+    "transport": Option(
+        "roce",
+        ("roce", "ib", "iwarp"),
+        "iwarp: the sink of a READ needs REMOTE_WRITE, and an error ends the stream for both sides",
+    ),
     "pace": Option(
         "random",
         ("random", "lazy", "eager"),
@@ -49,6 +53,7 @@ OPTIONS: dict[str, Option] = {
     "list_slack": Option("0", (), "entries that a page list has beyond what was asked"),
     "cq_slack": Option("0", (), "entries that a completion queue has beyond what was asked"),
     "qp_slack": Option("0", (), "slots that each work queue has beyond what was asked"),
+    "max_sge_rd": Option("2", (), "sinks that one READ may have; on iWARP many devices take 1"),
     "retries": Option("7", (), "how often a request is sent again to a peer that does not answer"),
     # -- what the sources leave open ---------------------------------------------------------------
     "stale_inv": Option("accept", ("accept", "refuse"), "LOCAL_INV of an INVALID region with another key byte"),
@@ -77,6 +82,18 @@ OPTIONS: dict[str, Option] = {
         "nak",
         ("nak", "silent"),
         "the peer of a refused remote invalidation gets REM_ACCESS_ERR, or RETRY_EXC_ERR as in IB",
+    ),
+    "failed_wr": Option(
+        "remote",
+        ("remote", "flush", "early"),
+        "iwarp: a refused request has the status of the refusal, or is flushed; or it has succeeded before if it "
+        "was a SEND or RDMA_WRITE",
+    ),
+    "no_receive": Option(
+        "terminate", ("terminate", "wait"), "iwarp: a SEND that finds no receive ends the stream, or waits"
+    ),
+    "sink_qp_right": Option(
+        "check", ("check", "ignore"), "iwarp: whether a READ needs REMOTE_WRITE of its own queue pair"
     ),
     "recv_check": Option("used", ("used", "whole"), "check a receive's SGEs as far as the message reaches, or in full"),
     "rq_slot": Option(
@@ -111,6 +128,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     list_slack: int
     cq_slack: int
     qp_slack: int
+    max_sge_rd: int
     retries: int
     stale_inv: str
     local_inv_early: bool
@@ -119,6 +137,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     map_read: str
     empty_reg: str
     send_inv_failure: str
+    failed_wr: str
+    no_receive: str
+    sink_qp_right: str
     recv_check: str
     rq_slot: str
     purge_cqes: bool

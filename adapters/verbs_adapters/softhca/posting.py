@@ -107,7 +107,8 @@ class Posting:
 
     def _data(self, wqe: Wqe, args: Args) -> None:
         if "sg_list" in args:
-            wqe.sges = sge_list(args["sg_list"], MAX_SGE)
+            most = self._settings.max_sge_rd if wqe.opcode == "RDMA_READ" else MAX_SGE
+            wqe.sges = sge_list(args["sg_list"], min(most, MAX_SGE))
             wqe.length = sum(sge.length for sge in wqe.sges)
         if "rkey" in args:
             wqe.rkey = narrow(args["rkey"])

@@ -44,6 +44,7 @@ class QueuePair:
 
     __slots__ = (
         "access",
+        "cut_off",
         "expected",
         "lanes",
         "last_registered",
@@ -107,6 +108,7 @@ class QueuePair:
         self.received: deque[tuple[Wqe, dict[str, Any]]] = deque()
         self.lanes = Lanes()
         self.expected = 0  # number of the next request from the peer
+        self.cut_off = False  # the peer ended the stream
         # only faults use these: what a broken device fails to forget
         self.posts = 0
         self.slot_access: dict[int, int] = {}

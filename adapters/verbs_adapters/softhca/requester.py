@@ -82,8 +82,9 @@ class Requester:
     def _pieces(self, qp: QueuePair, wqe: Wqe) -> list[Piece]:
         if wqe.length > MAX_MESSAGE:
             raise ProtectionError(f"a message of {wqe.length} bytes; the largest is {MAX_MESSAGE}")
-        rights = self._protection.read_sink_rights if wqe.opcode == "RDMA_READ" else 0
-        return self._protection.check_local(qp.pd, wqe.sges, wqe.length, rights)
+        if wqe.opcode == "RDMA_READ":
+            return self._protection.check_read_sink(qp, wqe)
+        return self._protection.check_local(qp.pd, wqe.sges, wqe.length)
 
     def transmit(self, qp: QueuePair) -> None:
         """Put the next request on the wire."""

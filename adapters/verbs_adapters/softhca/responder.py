@@ -10,7 +10,8 @@ retry there.
 Executing a request and putting the response on the wire is one micro-step; the completion of a receive is
 another.  A refused request changes no memory, moves the responder to ERR, and is answered: a refused access
 with REM_ACCESS_ERR, a receive too small with REM_INV_REQ_ERR, an unusable receive with REM_OP_ERR
-(``rxe_resp.c``).
+(``rxe_resp.c``).  On iWARP the stream ends instead (:mod:`~verbs_adapters.softhca.stream`): a peer that does not
+answer takes the requester to ERR, and a SEND does not wait for a receive.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from verbs_adapters.softhca.queue import Wqe
 from verbs_adapters.softhca.region import REMOTE_READ, REMOTE_WRITE
 from verbs_adapters.softhca.registrar import OperationError, Registrar
 from verbs_adapters.softhca.requester import Requester
+from verbs_adapters.softhca.stream import Stream
 from verbs_adapters.softhca.wire import Request, Response
 
 
@@ -47,6 +49,7 @@ class Responder:
         *,
         requester: Requester,
         completer: Completer,
+        stream: Stream,
     ) -> None:
         self._settings = settings
         self._faults = settings.fault
@@ -55,11 +58,12 @@ class Responder:
         self._registrar = registrar
         self._requester = requester
         self._completer = completer
+        self._stream = stream
 
     def _listener(self, sender: QueuePair) -> QueuePair | None:
         """The peer, if it takes the request at the head of the lane."""
         peer = sender.peer
-        if peer is None or peer.state not in RESPONDING or peer.peer is not sender:
+        if peer is None or peer.state not in RESPONDING or peer.peer is not sender or peer.cut_off:
             return None
         if peer.expected != sender.lanes.requests[0].number and self._settings.psn == "strict":
             return None
@@ -67,7 +71,7 @@ class Responder:
 
     def may_deliver(self, sender: QueuePair) -> bool:
         """Whether offering the head of the lane leads anywhere: only a SEND without a receive waits."""
-        if sender.lanes.requests[0].opcode[0] != "S":
+        if sender.lanes.requests[0].opcode[0] != "S" or not self._stream.waits_for_receive:
             return True
         peer = self._listener(sender)
         return peer is None or bool(peer.receives)
@@ -79,7 +83,7 @@ class Responder:
         if peer is None:
             request.tries += 1
             if request.tries > self._settings.retries:
-                self._requester.give_up(sender, request.wqe, "RETRY_EXC_ERR")
+                self._lose(sender, request)
             return
         sender.lanes.requests.popleft()
         try:
@@ -88,8 +92,16 @@ class Responder:
             sender.lanes.requests.appendleft(request)
             return
         peer.expected += 1
-        if sender.state == "RTS":  # a queue pair connected to itself may just have left it
-            sender.lanes.responses.append(response)
+        answer = self._stream.answer(response)
+        if answer is not None and sender.state == "RTS":  # a queue pair connected to itself may just have left it
+            sender.lanes.responses.append(answer)
+
+    def _lose(self, sender: QueuePair, request: Request) -> None:
+        """Nobody answers: the request has failed, or with the stream all of them have."""
+        if self._stream.exists:
+            self._completer.enter_error(sender)
+        else:
+            self._requester.give_up(sender, request.wqe, "RETRY_EXC_ERR")
 
     def _execute(self, qp: QueuePair, request: Request) -> Response:
         try:
@@ -127,6 +139,9 @@ class Responder:
 
     # -- receives ----------------------------------------------------------------------------------
     def _receive(self, qp: QueuePair, request: Request) -> Response:
+        if not qp.receives:  # on a stream, where the message cannot wait
+            self._completer.enter_error(qp)
+            return Response(request.wqe, "REM_OP_ERR")
         receive = qp.receives.popleft()
         if self._settings.rq_slot == "consume":
             qp.rq_used -= 1
@@ -141,7 +156,7 @@ class Responder:
                 self._registrar.remote_invalidate(qp, request.invalidate)
             except OperationError:
                 self._completer.fail_receive(qp, receive, "REM_INV_REQ_ERR")
-                if self._settings.send_inv_failure == "silent":
+                if self._settings.send_inv_failure == "silent" and not self._stream.exists:
                     raise Lost from None
                 return Response(request.wqe, "REM_ACCESS_ERR")
             outputs["wc_flags"] = ["WITH_INVALIDATE"]
