@@ -197,9 +197,14 @@ VERBS: dict[str, Verb] = {
         "Move to `state` (RESET, INIT, RTR, RTS, ERR). `access` (LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ) is "
         "taken at INIT, `peer` (the QP at the other end) at RTR; elsewhere both are ignored. The adapter "
         "fills in the other attributes that the step requires: infinite RNR retry, a finite transport "
-        "retry, enough outstanding reads.",
+        "retry, enough outstanding reads. The suite may send the enumerator UNKNOWN, which stands for a value "
+        "outside the enumeration; the adapter passes on a number that the headers do not name.",
     ),
-    "query_qp": Verb({"qp": "handle"}, {"state": "text"}, "The state of a queue pair."),
+    "query_qp": Verb(
+        {"qp": "handle"},
+        {"state": "text"},
+        "The state of a queue pair, by the name in the headers; UNKNOWN for a value outside the enumeration.",
+    ),
     # -- fast registration, Linux kernel since 4.4 ---------------------------------------------------
     "alloc_mr": Verb(
         {"pd": "handle", "max_num_sg": "nat"},

@@ -44,6 +44,15 @@ def test_moves(before: str, after: str) -> None:
     assert rig.state(rig.a) == (after if legal else before)
 
 
+@pytest.mark.parametrize("before", PATH)
+@pytest.mark.parametrize("text", ["UNKNOWN", "SQX", "", "rts"])
+def test_unknown_state_is_refused(before: str, text: str) -> None:
+    """Also from where a move to ERR would be legal, and in no other spelling."""
+    rig = in_state(before)
+    assert rig.move(rig.a, text, rig.b) == "EINVAL"
+    assert rig.state(rig.a) == before
+
+
 def test_rtr_needs_a_peer() -> None:
     rig = in_state("INIT")
     assert rig.move(rig.a, "RTR") == "EINVAL"
@@ -274,3 +283,34 @@ def test_limits_are_kept() -> None:
     assert rig.result("alloc_mr", pd=rig.pd, max_num_sg=9) == "EINVAL"
     assert rig.result("alloc_mr", pd=rig.pd, max_num_sg=0) == "EINVAL"
     assert [rig.recv(rig.a, wr_id) for wr_id in range(18)] == ["0"] * 17 + ["ENOMEM"]
+
+
+@pytest.mark.parametrize("slack", [0, 1, 5])
+def test_queues_are_as_deep_as_answered(slack: int) -> None:
+    rig = Rig(qp_slack=str(slack))
+    cqs = {"send_cq": rig.scq, "recv_cq": rig.rcq}
+    made = rig.do("create_qp", pd=rig.pd, **cqs, max_send_wr=3, max_recv_wr=2)
+    assert (made["max_send_wr_actual"], made["max_recv_wr_actual"]) == (3 + slack, 2 + slack)
+    other = rig.new_qp(rig.pd)
+    rig.connect(made["qp"], other)
+    sends = [rig.write(0, 0, 0, wr_id, qp=made["qp"]) for wr_id in range(4 + slack)]
+    receives = [rig.recv(made["qp"], wr_id) for wr_id in range(3 + slack)]
+    assert sends == ["0"] * (3 + slack) + ["ENOMEM"]
+    assert receives == ["0"] * (2 + slack) + ["ENOMEM"]
+    assert rig.sent() == [(wr_id, "SUCCESS") for wr_id in range(3 + slack)]
+
+
+@pytest.mark.parametrize("slack", [0, 1, 5])
+def test_completion_queues_are_as_deep_as_answered(slack: int) -> None:
+    for extra in (0, 1):
+        rig = Rig(cq_slack=str(slack), depth=32)
+        cq = rig.do("create_cq", cqe=2)
+        assert cq["cqe_actual"] == 2 + slack
+        rig.scq = cq["cq"]
+        c, d = rig.new_qp(rig.pd), rig.new_qp(rig.pd)
+        rig.connect(c, d)
+        for wr_id in range(2 + slack + extra):
+            assert rig.write(0, 0, 0, wr_id, qp=c) == "0"
+        rig.do("settle")
+        assert rig.state(c) == ("ERR" if extra else "RTS")
+        assert rig.sent()[: 2 + slack] == [(wr_id, "SUCCESS") for wr_id in range(2 + slack)]

@@ -145,11 +145,11 @@ def test_bad_registration(what: str, status: str) -> None:
     assert rig.state(rig.b) == "ERR"
 
 
-@pytest.mark.parametrize(("what", "result"), [("pd", "EINVAL"), ("index", "EINVAL"), ("unmapped", "0")])
-def test_registration_refused_at_post(what: str, result: str) -> None:
+@pytest.mark.parametrize("what", ["pd", "unmapped", "empty", "rights", "index"])
+def test_nothing_of_a_registration_is_refused_at_post(what: str) -> None:
     rig = Rig(reg_check="post")
-    assert bad_registration(rig, what) == result
-    assert rig.sent() == ([] if result == "EINVAL" else [(100, "LOC_QP_OP_ERR")])
+    assert bad_registration(rig, what) == "0"
+    assert rig.sent() == [(100, "LOC_QP_OP_ERR")]
 
 
 def test_empty_region_grants_nothing() -> None:
@@ -257,6 +257,27 @@ def test_bad_fast_registration(fields: dict[str, Any]) -> None:
     rig = old_rig()
     posted, done, _, _ = fast_reg(rig, [rig.addr + PAGE], **fields)
     assert (posted, done) == ("0", [(1, "LOC_QP_OP_ERR")])
+
+
+@pytest.mark.parametrize(
+    ("where", "posted", "done"), [("execute", "0", [(1, "LOC_QP_OP_ERR")]), ("post", "EINVAL", [])]
+)
+def test_more_pages_than_the_region_can_have(where: str, posted: str, done: list[tuple[int, str]]) -> None:
+    rig = old_rig(reg_check=where, list_slack="1")
+    pages = [rig.addr + at * PAGE for at in range(5)]
+    assert fast_reg(rig, pages)[:2] == (posted, done)
+    assert rig.state(rig.b) == ("RTS" if where == "post" else "ERR")
+
+
+@pytest.mark.parametrize("where", ["execute", "post"])
+def test_as_many_pages_as_the_region_can_have(where: str) -> None:
+    rig = old_rig(reg_check=where)
+    pages = [rig.addr + at * PAGE for at in range(4)]
+    assert fast_reg(rig, pages)[:2] == ("0", [(1, "SUCCESS")])
+    for fields in ({"access": ["REMOTE_WRITE"]}, {"key": 0x500}):
+        rig = old_rig(reg_check=where)
+        pages = [rig.addr + PAGE]
+        assert fast_reg(rig, pages, **fields)[:2] == ("0", [(1, "LOC_QP_OP_ERR")])
 
 
 def test_region_at_the_top_of_the_address_space() -> None:

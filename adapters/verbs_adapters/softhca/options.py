@@ -70,7 +70,7 @@ OPTIONS: dict[str, Option] = {
     "reg_check": Option(
         "execute",
         ("execute", "post"),
-        "where a registration that cannot work whatever happens before it is refused",
+        "where a FAST_REG_MR with more pages than its region can have is refused",
     ),
     "map_read": Option(
         "post", ("post", "execute"), "when REG_MR takes the region's page vector: at post or when it executes"

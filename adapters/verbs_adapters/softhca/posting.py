@@ -74,9 +74,9 @@ class Posting:
             if "full-queue-hidden" in faults:
                 return
             raise Refused("ENOMEM")
-        if self._settings.reg_check == "post" and wqe.opcode in ("REG_MR", "FAST_REG_MR"):
+        if self._settings.reg_check == "post" and wqe.opcode == "FAST_REG_MR":
             try:
-                self._objects.registrar.check(qp, wqe)
+                self._objects.registrar.check_posted(wqe)
             except OperationError:
                 raise Refused from None
         qp.sq_used += 1

@@ -51,7 +51,7 @@ class Registrar:
 
     # -- registration ------------------------------------------------------------------------------
     def check(self, qp: QueuePair, wqe: Wqe) -> Region:
-        """Refuse a registration that no earlier work request could make possible."""
+        """Refuse a registration that cannot work whatever state the region is in."""
         region = wqe.region or self._keys.find(wqe.key)
         if region is None or not region.alive:
             raise OperationError(f"key {wqe.key:#010x} names no region")
@@ -60,9 +60,18 @@ class Registrar:
         if wqe.key >> 8 != region.index:
             raise OperationError(f"key {wqe.key:#010x} has another index than the region's {region.index:#x}")
         self.check_access(wqe.access)
+        self._check_pages(region, wqe)
+        return region
+
+    def check_posted(self, wqe: Wqe) -> None:
+        """Refuse what a driver may see without asking the device: a page list too long for its region."""
+        region = self._keys.find(wqe.key)
+        if region is not None:
+            self._check_pages(region, wqe)
+
+    def _check_pages(self, region: Region, wqe: Wqe) -> None:
         if wqe.page_list_len > region.max_pages:
             raise OperationError(f"{wqe.page_list_len} pages for a region of at most {region.max_pages}")
-        return region
 
     def check_access(self, access: int) -> None:
         """Refuse rights that no region may have."""
