@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from softhca_case import Case
 from softhca_rig import Rig
-from softhca_scenarios import CASES, Case
+from softhca_scenarios import CASES
 
 import verbs_adapters.softhca
 from verbs_adapters.contract import Answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -190,6 +191,57 @@ def test_too_many_regions() -> None:
     reg(rig, 0, 8)
     reg(rig, 0, 8)
     assert result(rig, rig.addr, 8) == "ENOMEM"
+
+
+def stale_key_of_new_region(rig: Rig) -> Any:
+    old = reg(rig, 0, 8)
+    rig.do("dereg_mr", mr=old["mr"])
+    return reg(rig, PAGE, 8)["lkey"] == old["lkey"]
+
+
+def rights_of_the_region(rig: Rig) -> list[tuple[int, str]]:
+    return write(rig, reg(rig, 0, 64)["lkey"], reg(rig, PAGE, 64, ("LOCAL_WRITE",))["rkey"], PAGE, 8)
+
+
+def byte_past_the_end(rig: Rig) -> list[tuple[int, str]]:
+    return write(rig, reg(rig, 0, 64)["lkey"], reg(rig, PAGE, 64)["rkey"], PAGE + 57, 8)
+
+
+def empty_registration(rig: Rig) -> str:
+    return result(rig, rig.addr, 0)
+
+
+def remote_write_alone(rig: Rig) -> str:
+    return result(rig, rig.addr, 8, ("REMOTE_WRITE",))
+
+
+def domain_after_refusal(rig: Rig) -> str:
+    pd = rig.do("alloc_pd")["pd"]
+    rig.call("reg_mr", pd=pd, addr=0, length=8, access=[])
+    return rig.result("dealloc_pd", pd=pd)
+
+
+def unwritable_sink(rig: Rig) -> list[tuple[int, str]]:
+    rig.read(reg(rig, PAGE, 64)["rkey"], PAGE, rig.sge(0, 8, reg(rig, 0, 64, ())["lkey"]))
+    return rig.sent()
+
+
+SHOWN: dict[str, tuple[Callable[[Rig], Any], Any]] = {
+    "freed-key-reused-at-once": (stale_key_of_new_region, False),
+    "region-rights-ignored": (rights_of_the_region, [(1, "REM_ACCESS_ERR")]),
+    "one-byte-past-end-allowed": (byte_past_the_end, [(1, "REM_ACCESS_ERR")]),
+    "empty-region-has-no-bounds": (empty_registration, "EINVAL"),
+    "remote-write-without-local-write": (remote_write_alone, "EINVAL"),
+    "failed-alloc-leaks-pd-reference": (domain_after_refusal, "0"),
+    "sink-needs-no-local-write": (unwritable_sink, [(1, "LOC_PROT_ERR")]),
+}
+
+
+@pytest.mark.parametrize("fault", SHOWN)
+def test_fault_shows(fault: str) -> None:
+    scenario, right = SHOWN[fault]
+    assert scenario(user_rig()) == right
+    assert scenario(user_rig(fault=fault)) != right
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTS))
