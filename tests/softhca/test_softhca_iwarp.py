@@ -184,6 +184,45 @@ def test_one_side_alone_has_no_stream(seed: int) -> None:
     assert states(rig) == ("ERR", "ERR")
 
 
+def again(rig: Rig, qp: int, peer: int) -> None:
+    for state in ("RESET", "INIT", "RTR", "RTS"):
+        assert rig.move(qp, state, peer) == "0"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nothing_of_a_new_stream_comes_through_the_old_one(seed: int) -> None:
+    """a sends on its new stream before b noticed that the old one ended."""
+    rig = iwarp(seed, pace="lazy")
+    rig.put(0, b"early!!!")
+    rig.recv(rig.b, 1, rig.sge(PAGE, 8))
+    again(rig, rig.a, rig.b)
+    rig.send(rig.a, 1, rig.sge(0, 8))
+    assert (rig.sent(), rig.got()) == (FLUSHED, FLUSHED)
+    assert rig.get(PAGE, 8) == bytes(8)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("noticed", [False, True])
+def test_connecting_anew_one_after_the_other(seed: int, noticed: bool) -> None:
+    """b leaves the old stream, noticed or not, when a is on the new one already: that is no end of the new one."""
+    rig = iwarp(seed, pace="lazy")
+    if noticed:
+        rig.move(rig.a, "ERR")
+        assert states(rig) == ("ERR", "ERR")
+    again(rig, rig.a, rig.b)
+    again(rig, rig.b, rig.a)
+    rig.recv(rig.b, 1)
+    rig.send(rig.a, 1)
+    assert (rig.sent(), rig.got()) == (GOOD, GOOD)
+    assert states(rig) == ("RTS", "RTS")
+
+
+def test_noticing_the_end_late_is_no_second_end() -> None:
+    rig = iwarp(pace="lazy")
+    again(rig, rig.a, rig.b)
+    assert states(rig) == ("RTS", "ERR")
+
+
 def test_end_between_two_others_is_not_ours() -> None:
     rig = iwarp()
     c, d = rig.new_qp(rig.pd), rig.new_qp(rig.pd)
