@@ -111,6 +111,17 @@ def _check_deltas(profile: Profile, spec: Spec) -> None:
             )
 
 
+def _check_redefinitions(profile: Profile, spec: Spec) -> None:
+    earlier: dict[str, Text] = {}
+    for each in profile.defines:
+        _known(each.define, spec.defines, "define", f"a redefinition of profile {profile.name}")
+        first = earlier.setdefault(each.define, each.define)
+        if first is not each.define:
+            raise SpecError(
+                f"profile {profile.name} redefines {each.define} twice, first at {first.where}", each.define.where
+            )
+
+
 def _check_profiles(spec: Spec) -> None:
     named = [(f"'profile' of rule {rule.id}", rule.profile) for rule in spec.rules.values()]
     named += [(f"'profile' of call {call.name}", call.profile) for call in spec.calls.values()]
@@ -125,6 +136,7 @@ def _check_profiles(spec: Spec) -> None:
             _known(each, spec.profiles, "profile", what)
     for profile in spec.profiles.values():
         _check_deltas(profile, spec)
+        _check_redefinitions(profile, spec)
 
 
 def _known(found: Text, known: Iterable[str], kind: str, what: str) -> None:

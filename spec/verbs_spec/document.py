@@ -117,6 +117,17 @@ class Delta:
     sources: tuple[Text, ...]
 
 
+@dataclass(frozen=True)
+class Redefinition:
+    """A profile's replacement of what a define stands for; its parameters stay."""
+
+    profile: Text
+    define: Text
+    body: Text
+    says: Text
+    sources: tuple[Text, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rule:
     """What every rule has. `deltas` are those that a selected profile has applied to it."""
@@ -241,6 +252,7 @@ class Profile:
     kind: ProfileKind
     summary: Text
     deltas: tuple[Delta, ...]
+    defines: tuple[Redefinition, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from verbs_spec.document import (
     Level,
     Param,
     Profile,
+    Redefinition,
     Shape,
     Status,
     StepFamily,
@@ -187,7 +188,7 @@ def unspecified(node: Node, file: str) -> Unspecified:
 
 def profile(node: Node, stem: str) -> Profile:
     """A profile's file."""
-    entry = Entry(node, f"profile {stem}", required="profile kind summary", optional="deltas")
+    entry = Entry(node, f"profile {stem}", required="profile kind summary", optional="defines deltas")
     name = entry.required("profile", text)
     if name != stem:
         raise SpecError(
@@ -198,6 +199,7 @@ def profile(node: Node, stem: str) -> Profile:
         entry.required("kind", lambda node, what: nodes.word(node, what, PROFILE_KINDS)),
         entry.required("summary", text),
         tuple(_delta(each, name) for each in entry.elements("deltas")),
+        tuple(_redefinition(each, name) for each in entry.elements("defines")),
     )
 
 
@@ -284,6 +286,17 @@ def _delta(node: Node, profile: Text) -> Delta:
         entry.required("rule", slug),
         field,
         None if absent else entry.required("value", REPLACEABLE[field]),
+        entry.required("says", text),
+        entry.required("sources", texts),
+    )
+
+
+def _redefinition(node: Node, profile: Text) -> Redefinition:
+    entry = Entry(node, f"a redefinition of profile {profile}", required="define value sources says")
+    return Redefinition(
+        profile,
+        entry.required("define", nodes.name),
+        entry.required("value", expression),
         entry.required("says", text),
         entry.required("sources", texts),
     )

@@ -1,7 +1,8 @@
 """A specification under one API and one transport.
 
 A part with a `profile` list that names APIs, but not this one, is left out, and so for transports; a list of
-both wants one of each. The deltas of the two profiles replace fields of the rules that remain.
+both wants one of each. The deltas of the two profiles replace fields of the rules that remain, and their
+redefinitions what a define stands for.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 from verbs_spec.checks import check_call, check_family
 from verbs_spec.document import Delta, Profile, ProfileKind, Rule, Spec
 from verbs_spec.errors import ProfileError, SpecError, listed, near
+from verbs_spec.text import Text
 
 RuleT = TypeVar("RuleT", bound=Rule)
 
@@ -33,6 +35,10 @@ def select(spec: Spec, api: str, transport: str) -> Spec:
     def rules(found: tuple[RuleT, ...]) -> tuple[RuleT, ...]:
         return tuple(_changed(rule, deltas.get(rule.id, [])) for rule in found if applies(rule.profile))
 
+    bodies = _bodies(*chosen)
+    defines = {
+        name: replace(define, body=bodies[name]) if name in bodies else define for name, define in spec.defines.items()
+    }
     calls = {
         name: replace(
             call,
@@ -51,7 +57,7 @@ def select(spec: Spec, api: str, transport: str) -> Spec:
         check_call(call, selected=True)
     for family in families.values():
         check_family(family, selected=True)
-    return replace(spec, calls=calls, families=families, selected=(api, transport))
+    return replace(spec, defines=defines, calls=calls, families=families, selected=(api, transport))
 
 
 def _profile(spec: Spec, name: str, kind: ProfileKind) -> Profile:
@@ -71,6 +77,19 @@ def _joined(first: Profile, second: Profile) -> tuple[Delta, ...]:
                     delta.rule.where,
                 )
     return first.deltas + second.deltas
+
+
+def _bodies(first: Profile, second: Profile) -> dict[str, Text]:
+    """What the two profiles say that a define stands for."""
+    others = {each.define: each for each in first.defines}
+    for each in second.defines:
+        if each.define in others:
+            raise SpecError(
+                f"profiles {first.name} and {second.name} both redefine {each.define}, the other at "
+                f"{others[each.define].define.where}; they cannot be selected together",
+                each.define.where,
+            )
+    return {each.define: each.body for each in (*first.defines, *second.defines)}
 
 
 def _changed(rule: RuleT, deltas: list[Delta]) -> RuleT:

@@ -104,7 +104,7 @@ def _index(spec: Spec) -> str:
                     [
                         _code(name),
                         each.kind,
-                        _codes(sorted({delta.rule for delta in each.deltas})),
+                        _codes(sorted({d.rule for d in each.deltas} | {d.define for d in each.defines})),
                         _prose(each.summary),
                     ]
                     for name, each in sorted(spec.profiles.items())
@@ -154,6 +154,16 @@ def _page(spec: Spec, name: str) -> str:
             for profile in spec.profiles.values()
             for each in profile.deltas
             if each.rule in spec.rules and spec.rules[each.rule].object == name
+        ),
+    )
+    parts += _section(
+        "Defines under profiles",
+        ["define", "profile", "stands for", "why", "sources"],
+        (
+            [_code(each.define), _code(each.profile), _code(each.body), _prose(each.says), _sources(each.sources)]
+            for profile in spec.profiles.values()
+            for each in profile.defines
+            if each.define in spec.defines and spec.defines[each.define].object == name
         ),
     )
     parts += _section(
