@@ -34,6 +34,13 @@ def rule(text: str) -> str:
     return call(f"id: mr/x\nsources: [man]\nsays: S.\n{text}")
 
 
+def redefinition(*texts: str) -> Mapping[str, str]:
+    """A rules file with the define f, and a profile with these redefinitions, the first on line 5."""
+    rows = "".join(f"  - {{{text}, says: S., sources: [man]}}\n" for text in texts)
+    rules = doc(f'define: {{"f(a: nat)": "a"}}\ncalls:\n  a: {{rules: [{OK}]}}\n')
+    return {"rules/mr.yaml": rules, "profiles/ib.yaml": f"{IB}defines:\n{rows}"}
+
+
 def delta(*texts: str) -> Mapping[str, str]:
     """A rules file, and a profile with these deltas, the first on line 5."""
     rows = "".join(f"  - {{{text}, says: S., sources: [man]}}\n" for text in texts)
@@ -524,6 +531,22 @@ ROWS: list[tuple[str, str | Mapping[str, str], str]] = [
         "delta twice",
         delta("rule: mr/ok, field: do, value: a = 1", "rule: mr/ok, field: do, value: null"),
         "profiles/ib.yaml:6:12: profile ib replaces 'do' of mr/ok twice, first at profiles/ib.yaml:5:12",
+    ),
+    (
+        "redefinition of an unknown define",
+        redefinition("define: ff, value: a"),
+        "profiles/ib.yaml:5:14: a redefinition of profile ib names the define 'ff', which nothing declares; "
+        "known are f; did you mean 'f'?",
+    ),
+    (
+        "redefinition without a source",
+        {**redefinition(), "profiles/ib.yaml": f"{IB}defines:\n  - {{define: f, value: a, says: S.}}\n"},
+        "profiles/ib.yaml:5:5: a redefinition of profile ib lacks sources; it must have define, value, sources, says",
+    ),
+    (
+        "redefinition twice",
+        redefinition("define: f, value: a", "define: f, value: a + 2"),
+        "profiles/ib.yaml:6:14: profile ib redefines f twice, first at profiles/ib.yaml:5:14",
     ),
 ]
 

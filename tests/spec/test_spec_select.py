@@ -110,3 +110,19 @@ def test_unknown_profiles(sample: Spec) -> None:
         select(sample, "linux-user", "linux-user")
     with pytest.raises(ProfileError, match="linux-user and ib are selected already"):
         select(select(sample, "linux-user", "ib"), "linux-user", "ib")
+
+
+DEFINE = 'define: {"f(a: nat)": "a + 1", "g(a: nat)": "f(a)"}\ncalls: {c: {rules: [{id: mr/ok, sources: [man], says: S., returns: ["0"]}]}}'
+REDEFINE = "defines: [{define: f, value: '%s', sources: [man], says: S.}]"
+
+
+def test_a_profile_may_redefine() -> None:
+    spec = small(DEFINE, user=REDEFINE % "a + 2")
+    chosen = select(spec, "user", "ib")
+    assert (chosen.defines["f"].body, chosen.defines["g"].body) == ("a + 2", "f(a)")
+    assert spec.defines["f"].body == "a + 1"
+
+
+def test_two_profiles_that_redefine_the_same() -> None:
+    with pytest.raises(SpecError, match=r"profiles user and ib both redefine f, the other at .*user.yaml:4:20;"):
+        select(small(DEFINE, user=REDEFINE % "a", ib=REDEFINE % "a"), "user", "ib")
