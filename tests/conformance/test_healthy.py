@@ -16,7 +16,7 @@ from verbs_reports.verdicts import Verdict
 from verbs_spec.loader import load
 from verbs_spec.profiles import select
 
-APIS = ("linux-kernel", "linux-kernel-2008")
+APIS = ("linux-kernel", "linux-kernel-2008", "linux-user")
 FINE = frozenset({Verdict.PASS, Verdict.DEVIATION})
 
 DEVICES: dict[str, dict[str, str]] = {
@@ -40,6 +40,7 @@ DEVICES: dict[str, dict[str, str]] = {
         "qp_slack": "2",
         "list_slack": "4",
         "purge_cqes": "true",
+        "local_rkey": "zero",
         "bad_op_status": "LOC_PROT_ERR",
     },
 }

@@ -34,7 +34,7 @@ def summary(done: Judgement, ids: Mapping[str, str]) -> tuple[object, ...]:
     return done.verdict, suspects, fired, done.calls, done.belief
 
 
-@pytest.mark.parametrize(("api", "seed"), [("linux-kernel", 1), ("linux-kernel-2008", 2)])
+@pytest.mark.parametrize(("api", "seed"), [("linux-kernel", 1), ("linux-kernel-2008", 2), ("linux-user", 3)])
 def test_names_mean_nothing(api: str, seed: int) -> None:
     spec = select(load(), api, "roce")
     renaming = Renaming(spec, seed)

@@ -112,7 +112,10 @@ def test_unknown_profiles(sample: Spec) -> None:
         select(select(sample, "linux-user", "ib"), "linux-user", "ib")
 
 
-DEFINE = 'define: {"f(a: nat)": "a + 1", "g(a: nat)": "f(a)"}\ncalls: {c: {rules: [{id: mr/ok, sources: [man], says: S., returns: ["0"]}]}}'
+DEFINE = (
+    'define: {"f(a: nat)": "a + 1", "g(a: nat)": "f(a)"}\n'
+    'calls: {c: {rules: [{id: mr/ok, sources: [man], says: S., returns: ["0"]}]}}'
+)
 REDEFINE = "defines: [{define: f, value: '%s', sources: [man], says: S.}]"
 
 
