@@ -139,7 +139,7 @@ class Directed:
             kinds = {name: kind for name, (kind, number) in state.names.items() if store.objects[number][1]}
             for step in usual_and_near(shape, kinds, state.fresh, state.counts):
                 for next_state, fired in self._outcomes(state, step):
-                    for rule in [r for r in fired if r in wanted]:
+                    for rule in [r for r in dict.fromkeys(fired) if r in wanted]:
                         if self.tried.get(rule, 0) > TRIES:
                             continue
                         self.tried[rule] = self.tried.get(rule, 0) + 1
