@@ -102,7 +102,7 @@ class Imagination:
             lambda: [
                 c
                 for c in code.causes
-                if c.guard is not None and not isinstance(c.guard_tree, n.Const) and c.guard(self.store, *args)
+                if c.guard is not None and not c.always and c.guard(self.store, *args)
             ]
         )
 
