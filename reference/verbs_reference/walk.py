@@ -122,8 +122,10 @@ class Walk:
         todo = list(first)
         while todo:
             move = todo.pop()
-            if move in chosen or move not in self.prints or (
-                debts.get(move, owed + 1) > owed if owed else move in self._barred
+            if (
+                move in chosen
+                or move not in self.prints
+                or (debts.get(move, owed + 1) > owed if owed else move in self._barred)
             ):
                 continue
             chosen.add(move)
