@@ -99,11 +99,7 @@ class Imagination:
     def causes(self, code: CallCode, args: tuple[Any, ...]) -> list[CallCase]:
         """The causes of failure that hold; one that always holds is the device's to use and never imagined."""
         return self._choosing(  # type: ignore[no-any-return]
-            lambda: [
-                c
-                for c in code.causes
-                if c.guard is not None and not isinstance(c.guard_tree, n.Const) and c.guard(self.store, *args)
-            ]
+            lambda: [c for c in code.causes if c.guard is not None and not c.always and c.guard(self.store, *args)]
         )
 
     def call(self, code: CallCode, args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...], list[CallCase]]:

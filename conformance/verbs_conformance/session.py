@@ -7,6 +7,7 @@ and outputs are the specification's; none is known here.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -123,9 +124,15 @@ class Session:
         self.allow_undefined = allow_undefined
         self._last_count = 0
         self.log: list[tuple[Step, Outcome]] = []
+        self.lost: dict[str, str] = {}
+        """Names of objects that a call was to make and did not, as the rules allow, with the call and its answer."""
 
     def run(self, step: Step) -> list[tuple[Step, Outcome]]:
         """Run one step; a drain gives several outcomes, the last one decides."""
+        lost = next((name for name in self.lost if name in _words(step)), None)
+        if lost is not None:
+            reason = f"the backend did not make {lost}, which this step needs: {self.lost[lost]}"
+            return [self._note(step, Outcome("not called", Inconclusive(reason)))]
         if step.call == "settle":
             return [self._note(step, self._settle())]
         if step.call == "drain":
@@ -215,6 +222,9 @@ class Session:
         problem = self.belief.observe(Action(step.call, args, answer.result, outputs))
         if problem is None:
             self._bind(step, code, bound)
+            if bound:
+                self.lost = {name: why for name, why in self.lost.items() if name not in step.out.values()}
+            self.lost.update({name: f"{step} -> {seen}" for name in step.out.values() if name not in self.names})
         return Outcome(seen, problem)
 
     def in_flight(self) -> int:
@@ -333,6 +343,11 @@ def pattern(text: str) -> str:
         return bytes.fromhex(text).decode("latin-1")
     except ValueError:
         raise BadProgram(f"bytes are 'pattern', 'patternN' or hexadecimal text, not {text!r}") from None
+
+
+def _words(step: Step) -> set[str]:
+    """The identifiers in a step's arguments."""
+    return {word for text in step.args.values() for word in re.findall(r"[A-Za-z_]\w*", text)}
 
 
 def _seen(answer: Answer) -> str:

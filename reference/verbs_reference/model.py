@@ -47,6 +47,11 @@ class CallCase:
         """Whether this is a way to fail."""
         return self.rule.cause is not None
 
+    @property
+    def always(self) -> bool:
+        """Whether the guard is the constant true: a failure for which nothing that a consumer sees is the reason."""
+        return isinstance(self.guard_tree, n.Const)
+
 
 @dataclass(slots=True)
 class CallCode:

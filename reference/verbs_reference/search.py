@@ -218,6 +218,8 @@ class Search:
         store = self.store
         holding = [c for c in code.causes if c.undefined is None and c.guard and c.guard(store, *action.args)]
         ruling: list[CallCase] = [c for c in holding if c in cases]
+        if not all(c.always for c in ruling):  # a reason that can be seen comes before one that cannot
+            ruling = [c for c in ruling if not c.always]
         if not ruling and all(c.rule.level == "may" for c in holding):
             ruling = [
                 c

@@ -86,7 +86,7 @@ class Walk:
 
     def _from(self, path: list[Step], debts: Debts, key: Key, visit: Visit) -> None:
         self.search.count()
-        after = self._released(debts, self._owed_to_call(debts)) if debts else debts
+        after = self._released(debts, self._owed_to_call(debts), max(debts.values())) if debts else debts
         if after is not None:
             visit(path, after)
         if self.prints:
@@ -111,18 +111,22 @@ class Walk:
 
     # -- stubborn sets ---------------------------------------------------------------------------
 
-    def stubborn(self, first: Iterable[Move], debts: Debts, *, owed: bool = False) -> tuple[list[Step], Debts]:
+    def stubborn(self, first: Iterable[Move], debts: Debts, *, owed: int = 0) -> tuple[list[Step], Debts]:
         """The steps of a stubborn set that may run now, and the debts that are left if debts held a move
         up in vain.
 
-        ``owed`` restricts the set to debts.
+        ``owed``, if not 0, restricts the set to debts up to that silence.
         """
         chosen: set[Move] = set()
         steps: list[Step] = []
         todo = list(first)
         while todo:
             move = todo.pop()
-            if move in chosen or move not in self.prints or (move not in debts if owed else move in self._barred):
+            if (
+                move in chosen
+                or move not in self.prints
+                or (debts.get(move, owed + 1) > owed if owed else move in self._barred)
+            ):
                 continue
             chosen.add(move)
             process, element = move
@@ -135,7 +139,7 @@ class Walk:
                 found = self._allowed(move, found)
             if found and debts and not owed:
                 older = self._older_debts(move, debts)
-                left = self._released(debts, older) if older else debts
+                left = self._released(debts, older, self._age(move, debts) - 1) if older else debts
                 if left is None:
                     todo.extend(older)
                     continue
@@ -243,14 +247,23 @@ class Walk:
         """The debts that a move must wait for; steps that need never happen are not held up."""
         if self.search.model.families[move[0][0]].optional:
             return []
-        age = debts.get(move, len(debts) + 1)
+        age = self._age(move, debts)
         return [m for m in self._in_conflict(move) if debts.get(m, age) < age and self._remains(m)]
 
-    def _released(self, debts: Debts, held: list[Move]) -> Debts | None:
-        """The debts without those that cannot be paid; None if some of those that hold something up can."""
+    @staticmethod
+    def _age(move: Move, debts: Debts) -> int:
+        """The silence by which a move had happened; of one that came up later, a number behind all."""
+        return debts.get(move, max(debts.values(), default=0) + 1)
+
+    def _released(self, debts: Debts, held: list[Move], silence: int) -> Debts | None:
+        """The debts without those that cannot be paid; None if some of those that hold something up can.
+
+        What had happened by one silence did not wait for what came up after it, so only debts up to the
+        given one count: else a move would wait for a debt that the move itself pays.
+        """
         if not held:
             return debts
-        if self.stubborn(held, debts, owed=True)[0]:
+        if self.stubborn(held, debts, owed=silence)[0]:
             return None
         return {m: age for m, age in debts.items() if m not in held}
 

@@ -3,8 +3,8 @@
 GUIDE = """\
 These tables are the rules of the specification, one page an object, one row a rule. They are made from
 the YAML files and say the same. Names of states, statuses and errnos are those of the verbs, without
-`IBV_`; four abstract statuses stand for several of the verbs', see `cq/poll-error`. An API goes with
-either transport. iWARP is not covered.
+`IBV_`; five abstract statuses stand for several of the verbs', see `cq/poll-error`. An API goes with
+any transport.
 
 ## A call
 

@@ -251,6 +251,7 @@ class Oracle:
         store, args = self.store, action.args
         holding = [c for c in code.causes if c.undefined is None and c.guard and c.guard(store, *args)]
         refusing = [c for c in holding if action.result in c.returns]
+        refusing = [c for c in refusing if not c.always] or refusing
         if refusing or any(c.rule.level != "may" for c in holding):
             return refusing
         return [

@@ -43,13 +43,16 @@ DEVICES: dict[str, dict[str, str]] = {
         "local_rkey": "zero",
         "bad_op_status": "LOC_PROT_ERR",
     },
+    "stream": {"transport": "iwarp"},
+    "early stream": {"transport": "iwarp", "failed_wr": "early", "max_sge_rd": "1", "sink_qp_right": "ignore"},
+    "patient stream": {"transport": "iwarp", "failed_wr": "flush", "no_receive": "wait"},
 }
 """Devices that differ in all that a device may choose; each option's other value is in one of them."""
 
 
 @cache
-def _engine(api: str) -> Engine:
-    return Engine(Model(select(load(), api, "roce")))
+def _engine(api: str, transport: str) -> Engine:
+    return Engine(Model(select(load(), api, transport)))
 
 
 @cache
@@ -61,10 +64,11 @@ def _programs() -> tuple[Program, ...]:
 @pytest.mark.parametrize("device", sorted(DEVICES))
 def test_no_program_fails(device: str, api: str) -> None:
     backend = SoftHca({**DEVICES[device], "api": api})
-    judge = Judge(_engine(api), backend, backend.hello(), programs.fixtures())
+    transport = DEVICES[device].get("transport", "roce")
+    judge = Judge(_engine(api, transport), backend, backend.hello(), programs.fixtures())
     seeds = (1, 2) if device == "plain" else (3,)
     for program in _programs():
-        if program.applies(api, "roce"):
+        if program.applies(api, transport):
             for seed in seeds:
                 done = judge.run(program, seed)
                 assert done.verdict in FINE, (
