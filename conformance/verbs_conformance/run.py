@@ -335,7 +335,7 @@ def failure(done: Judgement) -> r.Failure | None:
         step=max(len(done.lines) - done.fixture_lines, 1),
         action=str(done.failed_step),
         seen=done.lines[-1].rsplit(" -> ", 1)[-1],
-        allowed=done.refused.allowed,
+        allowed=done.allowed,
         suspects=done.refused.suspects,
         message=f"no rule explains what {done.failed_step.call} returned; the nearest that decided it is {suspect}",
     )

@@ -142,7 +142,7 @@ def transcript(done: Judgement, full: bool) -> list[str]:
     first = 0 if full else done.fixture_lines
     lines = [f"  {i:3}  {line}" for i, line in enumerate(done.lines[first:], 1)]
     if done.refused is not None:
-        lines += [f"       allowed: {text}" for text in done.refused.allowed]
+        lines += [f"       allowed: {text}" for text in done.allowed]
         lines.append(f"  suspects: {', '.join(done.refused.suspects)}")
     if done.trouble is not None:
         lines.append(f"  {done.trouble.kind}, the fault is the {done.trouble.whose}'s: {done.trouble.message}")

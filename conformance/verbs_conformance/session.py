@@ -122,6 +122,8 @@ class Session:
         self.unobserved = 0
         self.allow_undefined = allow_undefined
         self._last_count = 0
+        self.given: frozenset[str] = frozenset()
+        """The outputs that the last answer held."""
         self.log: list[tuple[Step, Outcome]] = []
 
     def run(self, step: Step) -> list[tuple[Step, Outcome]]:
@@ -204,6 +206,7 @@ class Session:
             )
             return Outcome("not of the contract", trouble)
         seen = _seen(answer)
+        self.given = frozenset(answer.out)
         if watch:
             self._last_count = answer.out.get(watch, 0)
         if duty is not None or not judged:

@@ -6,6 +6,7 @@ dropped: the other stands for it."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -385,6 +386,18 @@ class Search:
         walk.explore(lambda path, _: self.suspects.note(self.store, code, action, path, report, self._forks))
         self.suspects.rank(report, branch.trail)
         return report
+
+    def rulings(self, code: CallCode, action: Action, branch: Branch, look: Callable[[CallCase], None]) -> None:
+        """Show each rule that decides the call, in each state in which it can have been made."""
+
+        def each() -> None:
+            for case in self.suspects.ruling(self.store, code, action):
+                look(case)
+
+        pending, call = self._relevant(code, code.cases, action)
+        walk = Walk(self, pending, call, branch.debts)
+        self._left = self.limit
+        walk.explore(lambda _path, _debts: deque(self._forks(each), maxlen=0))
 
 
 def note(trial: Trial, action: Action, fired: dict[str, int], trail: Any) -> Any:
