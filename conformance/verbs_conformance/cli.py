@@ -18,6 +18,7 @@ import click
 
 from verbs_adapters import registry
 from verbs_adapters.contract import AdapterError, Backend
+from verbs_adapters.contract import UsageError as AdapterUsageError
 from verbs_conformance import listing, prover, reporting, running
 from verbs_conformance import program as programs
 from verbs_conformance.session import BadProgram, Engine
@@ -25,7 +26,7 @@ from verbs_reference.model import Model
 from verbs_reports.results import ResultsError
 from verbs_spec import tables
 from verbs_spec.document import Spec
-from verbs_spec.errors import ProfileError, SpecError
+from verbs_spec.errors import ProfileError, SpecError, near
 from verbs_spec.loader import load as load_files
 from verbs_spec.profiles import select
 
@@ -58,6 +59,8 @@ class Commands(click.Group):
             sys.exit(2)
         except SpecError as e:
             _fail(f"{e}\nThe fault is the specification's.", ERROR)
+        except AdapterUsageError as e:
+            _fail(f"{e}\nNothing was started: correct the command and run it again.", USAGE)
         except AdapterError as e:
             _fail(f"{e}\nNothing was judged: the adapter cannot be used like this.", ERROR)
         except (BadProgram, ResultsError, ProfileError) as e:
@@ -112,7 +115,8 @@ def _split(profile: Sequence[str]) -> tuple[str, str]:
     chosen = {"api": "", "transport": ""}
     for name in profile:
         if name not in spec.profiles:
-            raise ProfileError(f"no profile is called {name!r}; known: {', '.join(spec.profiles)}")
+            known = [str(p) for p in spec.profiles]
+            raise ProfileError(f"no profile is called {name!r}{near(name, known) or '.'} Known: {', '.join(known)}")
         chosen[spec.profiles[name].kind] = name
     return chosen["api"], chosen["transport"]
 

@@ -6,7 +6,6 @@ dropped: the other stands for it."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -394,10 +393,13 @@ class Search:
             for case in self.suspects.ruling(self.store, code, action):
                 look(case)
 
+        def visit(_path: list[Step], _debts: Debts) -> None:
+            for _ in self._forks(each):
+                pass
+
         pending, call = self._relevant(code, code.cases, action)
-        walk = Walk(self, pending, call, branch.debts)
         self._left = self.limit
-        walk.explore(lambda _path, _debts: deque(self._forks(each), maxlen=0))
+        Walk(self, pending, call, branch.debts).explore(visit)
 
 
 def note(trial: Trial, action: Action, fired: dict[str, int], trail: Any) -> Any:
