@@ -117,7 +117,13 @@ def _split(profile: Sequence[str]) -> tuple[str, str]:
         if name not in spec.profiles:
             known = [str(p) for p in spec.profiles]
             raise ProfileError(f"no profile is called {name!r}{near(name, known) or '.'} Known: {', '.join(known)}")
-        chosen[spec.profiles[name].kind] = name
+        kind = spec.profiles[name].kind
+        if chosen[kind] not in {"", name}:
+            raise click.UsageError(
+                f"--profile {chosen[kind]} and --profile {name} are both {kind} profiles, and a backend is judged under "
+                "one of each kind: leave one out, or make two runs"
+            )
+        chosen[kind] = name
     return chosen["api"], chosen["transport"]
 
 
