@@ -43,6 +43,11 @@ class Judgement:
         """Whether the backend did something that no rule allows, or did not answer."""
         return self.verdict in {Verdict.FAIL, Verdict.ERROR}
 
+    @property
+    def undecided(self) -> bool:
+        """Whether the program says nothing of the backend: a limit was reached, or it broke a duty itself."""
+        return self.verdict in {Verdict.INCONCLUSIVE, Verdict.CONSUMER_ERROR}
+
 
 class Judge:
     """Judges programs against one backend; the backend is reset for each program."""

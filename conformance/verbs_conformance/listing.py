@@ -9,12 +9,12 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from verbs_adapters import registry
+from verbs_conformance import columns
 from verbs_conformance import program as programs
 from verbs_conformance.build import build, fired_by_fixtures
-from verbs_conformance.run import unwitnessed
+from verbs_conformance.unwitnessed import reasons as unwitnessed
 from verbs_reference.model import Model
 from verbs_spec import tables
 from verbs_spec.document import CallRule, Spec, StepRule
@@ -24,6 +24,13 @@ from verbs_spec.profiles import select
 
 Rule = CallRule | StepRule
 APIS_TRANSPORT = "roce"
+HEADS = {
+    "rules": ("rule", "level", "status", "says"),
+    "profiles": ("profile", "kind", "summary"),
+    "adapters": ("adapter", "what it is"),
+    "programs": ("program", "kind", "fixture", "says"),
+    "faults": ("fault", "from", "told by", "what the device does"),
+}
 
 
 def show(what: str) -> int:
@@ -42,10 +49,7 @@ def show(what: str) -> int:
         from verbs_adapters.softhca.faults import FAULTS  # noqa: PLC0415 - only this list needs the device
 
         rows = [(f.name, f.entry, f.oracle, f.sentence) for f in FAULTS.values()]
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for row in rows:
-        table.add_row(*row)
-    Console(highlight=False).print(table)
+    columns.table(Console(highlight=False), HEADS[what], rows)
     return 0
 
 
@@ -122,7 +126,7 @@ def _rule(rule: Rule) -> None:
         click.echo(f"  source:    {source}")
     reason = unwitnessed().get(str(rule.id))
     if reason is not None:
-        click.echo(f"  not fired: {reason[1]}")
+        click.echo(f"  not fired: {reason.text}")
 
 
 # -- checks --------------------------------------------------------------------------------------
