@@ -17,6 +17,7 @@ import click
 
 from verbs_adapters.contract import AdapterError
 from verbs_adapters.contract import UsageError as AdapterUsageError
+from verbs_conformance import explain as explaining
 from verbs_conformance import listing, prover, reporting, rerun, running
 from verbs_conformance import program as programs
 from verbs_conformance.session import BadProgram
@@ -146,8 +147,11 @@ def list_(what: str) -> int:
 @main.command()
 @click.argument("topic")
 def explain(topic: str) -> int:
-    """Explain a rule, an errno, a completion status, a verb, a choice or any word of the specification."""
-    return listing.explain(topic)
+    """Explain a rule, a family of rules, an object, a verb, an errno, a status, a transition or a choice.
+
+    A transition is RTS->ERR (quote the >), or RTS-ERR.
+    """
+    return explaining.explain(topic)
 
 
 @main.command()
