@@ -97,9 +97,11 @@ def _nothing_matches(engine: Engine, pattern: str) -> None:
 def _tell(console: Console, job: Run, code: int, full: bool) -> int:
     """Print what came of a run, and write the reports."""
     out, t = job.settings.out, job.tally
+    if code == NOTHING_SELECTED:
+        click.echo("nothing was selected under these profiles, so nothing ran", err=True)
+        return code
     try:
-        if code != NOTHING_SELECTED:
-            _table(console, job)
+        _table(console, job)
         for done, file in t.shown:
             _failure(console, job.engine, done, out / file if file else None, full)
         _undecided(console, job)

@@ -150,5 +150,5 @@ def _story(program: Program) -> list[str]:
         lines += [f"{trouble.kind} of the {trouble.whose}: {trouble.message}"]
         lines += [trouble.evidence] if trouble.evidence else []
     if command := replay_command(program):
-        lines += [f"replay: {command}"]
+        lines += [f"replay, in the folder of the results: {command}"]
     return lines

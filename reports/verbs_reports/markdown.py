@@ -87,7 +87,7 @@ def _story(program: Program) -> list[str]:
     if trouble is not None:
         points.append(f"{_paragraph(trouble.kind)} of the {_escape(trouble.whose)}: {_escape(trouble.message)}")
     if command := replay_command(program):
-        points.append(f"replay: {_code(command)}")
+        points.append(f"replay, in the folder of the results: {_code(command)}")
     blocks = ["\n".join(f"- {point}" for point in points)]
     if steps := steps_of(program):
         first = max(0, (failure.step if failure is not None else len(steps)) - CONTEXT - 1)

@@ -63,6 +63,8 @@ def test_a_pattern_that_matches_nothing_is_named_with_what_may_have_been_meant(t
 
     assert code == 5
     assert "--select nothing/*: no rule and no program" in text
+    assert "nothing was selected under these profiles, so nothing ran" in text
+    assert "again:" not in text
 
 
 def test_what_failed_runs_again_and_nothing_else_is_judged(tmp_path: Path) -> None:
