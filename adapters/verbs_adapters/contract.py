@@ -27,7 +27,8 @@ The contract has a version.  A change that old backends cannot answer raises the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
@@ -86,6 +87,21 @@ class AdapterError(Exception):
     """The backend cannot be set up or the adapter was used wrongly; never a verdict on the device."""
 
 
+class UsageError(AdapterError):
+    """Whoever chose the adapter or its options is to mend them: no such name, or a value that cannot be used.
+
+    Nothing has been started.  Where a name is wrong, :meth:`unknown` words it.
+    """
+
+    @classmethod
+    def unknown(cls, whose: str, what: str, word: str, known: Iterable[str]) -> UsageError:
+        """``whose`` has no ``what`` of this name: with what may have been meant, and all that there are."""
+        names = list(known)
+        close = get_close_matches(word, names, n=3, cutoff=0.6)
+        hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else "."
+        return cls(f"{whose} has no {what} {word!r}{hint} Known: {', '.join(names) or '(none)'}.")
+
+
 @runtime_checkable
 class Backend(Protocol):
     """One implementation of verbs, ready to be driven by one thread."""
@@ -107,7 +123,7 @@ class BackendFactory(Protocol):
     """What an entry point of the group ``verbspec.adapters`` names: options in, backend out.
 
     ``options`` holds the ``-o KEY=VALUE`` pairs of the command line as text.  An unknown key or an
-    unusable value raises :class:`AdapterError` with the list of what is known.
+    unusable value raises :class:`UsageError` with the list of what is known.
     """
 
     def __call__(self, options: Mapping[str, str], /) -> Backend:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 
-from verbs_adapters.contract import AdapterError, Backend, BackendFactory
+from verbs_adapters.contract import AdapterError, Backend, BackendFactory, UsageError
 from verbs_adapters.remote.client import DEADLINE, GRACE, START_DEADLINE, RemoteBackend
 from verbs_adapters.remote.troubles import Whose
 
@@ -28,9 +28,9 @@ def process(options: Mapping[str, str], /) -> RemoteBackend:
     try:
         command = shlex.split(options.get("command", ""))
     except ValueError as error:
-        raise AdapterError(f"`command` cannot be split into words as a shell would: {error}") from error
+        raise UsageError(f"`command` cannot be split into words as a shell would: {error}") from error
     if not command:
-        raise AdapterError("the adapter `process` needs `-o command='PROGRAM ARGUMENT...'`")
+        raise UsageError("the adapter `process` needs `-o command='PROGRAM ARGUMENT...'`")
     return RemoteBackend(
         command,
         deadline=_seconds(options, "deadline", DEADLINE),
@@ -44,7 +44,7 @@ def isolated(options: Mapping[str, str], /) -> RemoteBackend:
     """Run another adapter in a child process, so that it may crash or hang."""
     name = options.get("adapter")
     if name is None:
-        raise AdapterError(f"the adapter `isolated` needs `-o adapter=NAME`; known: {', '.join(names())}")
+        raise UsageError(f"the adapter `isolated` needs `-o adapter=NAME`; known: {', '.join(names())}")
     _check_exists(name)
     passed_on = [f"-o{key}={value}" for key, value in options.items() if key not in ("adapter", "deadline")]
     # -P, and our own path: the child must import what we would, not what lies in the current directory.
@@ -102,9 +102,10 @@ def _entry_points() -> dict[str, list[EntryPoint]]:
 def _check_exists(name: str) -> None:
     known = [*_BUILT_IN, *sorted(_entry_points())]
     if name not in known:
-        raise AdapterError(
-            f"there is no adapter `{name}`; known: {', '.join(known)}. One that is missing comes with a "
-            f"distribution that has an entry point in the group {GROUP}: is it installed in this environment?"
+        found = UsageError.unknown("this environment", "adapter", name, known)
+        raise UsageError(
+            f"{found} One that is missing comes with a distribution that has an entry point in the group "
+            f"{GROUP}: is it installed here?"
         )
 
 
@@ -143,7 +144,7 @@ def _first_line(factory: BackendFactory) -> str:
 def _check_known(adapter: str, options: Mapping[str, str], known: tuple[str, ...]) -> None:
     for key in options:
         if key not in known:
-            raise AdapterError(f"the adapter `{adapter}` has no option `{key}`; known: {', '.join(known)}")
+            raise UsageError.unknown(f"the adapter `{adapter}`", "option", key, known)
 
 
 def _seconds(options: Mapping[str, str], key: str, default: float) -> float:
@@ -155,7 +156,7 @@ def _seconds(options: Mapping[str, str], key: str, default: float) -> float:
     except ValueError:
         seconds = math.nan
     if not (0 < seconds < math.inf):
-        raise AdapterError(f"`{key}={text}` is not a time: give a positive number of seconds, like `{key}=2.5`")
+        raise UsageError(f"`{key}={text}` is not a time: give a positive number of seconds, like `{key}=2.5`")
     return seconds
 
 
@@ -164,5 +165,5 @@ _WHOSE: dict[str, Whose] = {"backend": "backend", "glue": "glue"}
 
 def _whose(text: str) -> Whose:
     if text not in _WHOSE:
-        raise AdapterError(f"`blame={text}` is neither of: {', '.join(_WHOSE)}")
+        raise UsageError.unknown("the option `blame`", "value", text, _WHOSE)
     return _WHOSE[text]

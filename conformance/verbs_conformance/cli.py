@@ -10,32 +10,26 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import click
 
-from verbs_adapters import registry
-from verbs_adapters.contract import AdapterError, Backend
-from verbs_conformance import listing, prover, reporting, running
+from verbs_adapters.contract import AdapterError
+from verbs_adapters.contract import UsageError as AdapterUsageError
+from verbs_conformance import explain as explaining
+from verbs_conformance import listing, prover, reporting, rerun, running
 from verbs_conformance import program as programs
-from verbs_conformance.session import BadProgram, Engine
-from verbs_reference.model import Model
-from verbs_reports.results import ResultsError
+from verbs_conformance.session import BadProgram
+from verbs_conformance.start import INTERRUPTED, NOTHING_DONE
+from verbs_conformance.target import Target, load, opened, options, profiles
+from verbs_reports.results import ResultsError, read
+from verbs_reports.verdicts import exit_code
 from verbs_spec import tables
-from verbs_spec.document import Spec
 from verbs_spec.errors import ProfileError, SpecError
-from verbs_spec.loader import load as load_files
 from verbs_spec.profiles import select
 
 ERROR, USAGE = 3, 4
-
-
-@cache
-def load() -> Spec:
-    """The specification, read once."""
-    return load_files()
 
 
 class Commands(click.Group):
@@ -54,10 +48,12 @@ class Commands(click.Group):
             e.show()
             sys.exit(e.exit_code)
         except (click.Abort, KeyboardInterrupt):
-            click.echo("interrupted", err=True)
-            sys.exit(2)
+            click.echo(NOTHING_DONE, err=True)
+            sys.exit(INTERRUPTED)
         except SpecError as e:
             _fail(f"{e}\nThe fault is the specification's.", ERROR)
+        except AdapterUsageError as e:
+            _fail(f"{e}\nNothing was started: correct the command and run it again.", USAGE)
         except AdapterError as e:
             _fail(f"{e}\nNothing was judged: the adapter cannot be used like this.", ERROR)
         except (BadProgram, ResultsError, ProfileError) as e:
@@ -75,78 +71,44 @@ def main() -> None:
     """Judge an implementation of RDMA verbs against the specification."""
 
 
-def _options(pairs: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for pair in pairs:
-        key, sign, value = pair.partition("=")
-        if not sign or not key:
-            raise click.UsageError(f"-o {pair}: an adapter option is KEY=VALUE")
-        found[key] = value
-    return found
-
-
-def _open(adapter: str, options: dict[str, str]) -> Backend:
-    return registry.create(adapter, options)
-
-
-def _engine(backend: Backend, api: str, transport: str) -> Engine:
-    hello = backend.hello()
-    api, transport = api or hello.api[0], transport or hello.transport[0]
-    for word, known, kind in ((api, hello.api, "api"), (transport, hello.transport, "transport")):
-        if word not in known:
-            raise ProfileError(
-                f"the backend {hello.name} cannot be judged under the {kind} profile {word!r}; "
-                f"it offers {', '.join(known)}"
-            )
-    return Engine(Model(select(load(), api, transport)))
-
-
-_adapter = click.argument("adapter", default="softhca")
+_adapter = click.argument("adapter", required=False)
 _pairs = click.option("-o", "--option", "pairs", multiple=True, metavar="KEY=VALUE", help="An option of the adapter.")
 _profiles = click.option("--profile", "profile", multiple=True, metavar="NAME", help="An API or transport profile.")
-
-
-def _split(profile: Sequence[str]) -> tuple[str, str]:
-    """The API and the transport among the named profiles."""
-    spec = load()
-    chosen = {"api": "", "transport": ""}
-    for name in profile:
-        if name not in spec.profiles:
-            raise ProfileError(f"no profile is called {name!r}; known: {', '.join(spec.profiles)}")
-        chosen[spec.profiles[name].kind] = name
-    return chosen["api"], chosen["transport"]
 
 
 @main.command()
 @_adapter
 @_pairs
 @_profiles
-@click.option("--select", "patterns", multiple=True, metavar="GLOB", help="Only these rules, as 'mr/*'.")
+@click.option("--select", "patterns", multiple=True, metavar="GLOB", help="Only these rules or programs, as 'mr/*'.")
 @click.option("--budget", default="20s", show_default=True, help="Time for stateful programs, after all others.")
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Fixes every choice by chance.")
 @click.option("--out", default="verbspec-results", show_default=True, type=click.Path(path_type=Path), help="Folder.")
 @click.option("--strict", is_flag=True, help="A deviation from a should fails the run.")
 @click.option("--full", is_flag=True, help="Print the fixtures' steps too.")
 @click.option(
-    "--rerun-failed", "failed", type=click.Path(path_type=Path), help="Only what failed in this results file."
+    "--rerun-failed",
+    "failed",
+    type=click.Path(path_type=Path),
+    help="Only what failed there; file or folder.",
 )
-def run(adapter: str, pairs: Sequence[str], profile: Sequence[str], **rest: Any) -> int:
+def run(adapter: str | None, pairs: Sequence[str], profile: Sequence[str], failed: Path | None, **rest: Any) -> int:
     """Run conformance against a backend and write a report.
 
     Exit codes: 0 conforms; 1 does not; 2 not decided, or a selected rule did not fire; 3 the suite or the adapter
     broke; 4 wrong usage; 5 nothing selected.
     """
-    options = _options(pairs)
-    api, transport = _split(profile)
-    if api or transport:
-        options = running.with_profile(adapter, options, api, transport)
-    backend = _open(adapter, options)
-    try:
-        engine = _engine(backend, api, transport)
+    again, saved = None, Target()
+    if failed is not None:
+        file = reporting.results_file(failed)
+        results = read(file)
+        again, saved = rerun.failed(results, file.parent), rerun.target(results.header)
+        if not again.names and not again.programs:
+            raise click.UsageError(f"{file} holds no program that failed, so there is nothing to run again")
+    wanted = Target(adapter or "", options(pairs), *profiles(profile)).over(saved)
+    with opened(wanted) as (backend, engine):
         command = shlex.join(["verbspec", *sys.argv[1:]])
-        return running.run(engine, backend, adapter, options, command, **rest)
-    finally:
-        backend.close()
+        return running.run(engine, backend, wanted, command, again=again, **rest)
 
 
 @main.command()
@@ -154,23 +116,25 @@ def run(adapter: str, pairs: Sequence[str], profile: Sequence[str], **rest: Any)
 @_adapter
 @_pairs
 @_profiles
-@click.option("--seed", default=1, type=click.IntRange(0), help="For programs that do not carry a seed.")
+@click.option("--seed", type=click.IntRange(0), help="Instead of the program's own; 1 if it has none.")
 @click.option("--full", is_flag=True, help="Print the fixture's steps too.")
 @click.option("--allow-undefined", is_flag=True, help="Make calls that break the consumer's duty; never on hardware.")
-def replay(program: Path, adapter: str, pairs: Sequence[str], profile: Sequence[str], **rest: Any) -> int:
-    """Run the programs of a file; the same program, seed and backend print the same lines."""
-    found = programs.load(program)
-    options = _options(pairs)
-    api, transport = _split(profile)
-    api = api or (found[0].api[0] if len(found[0].api) == 1 else "")
-    transport = transport or (found[0].transport[0] if len(found[0].transport) == 1 else "")
-    if api or transport:
-        options = running.with_profile(adapter, options, api, transport)
-    backend = _open(adapter, options)
-    try:
-        return running.replay(_engine(backend, api, transport), backend, found, **rest)
-    finally:
-        backend.close()
+def replay(program: Path, adapter: str | None, pairs: Sequence[str], profile: Sequence[str], **rest: Any) -> int:
+    """Run the programs of a file; the same program, seed and backend print the same lines.
+
+    The file of a failure holds the adapter, its options, the profiles and the seed; what is given here is stronger.
+    """
+    given = Target(adapter or "", options(pairs), *profiles(profile))
+    verdicts = []
+    for each in programs.load(program):
+        saved = Target(each.adapter, dict(each.options), _one(each.api), _one(each.transport))
+        with opened(given.over(saved)) as (backend, engine):
+            verdicts.append(running.replay(engine, backend, each, **rest))
+    return exit_code(verdicts)
+
+
+def _one(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else ""
 
 
 @main.command("list")
@@ -183,8 +147,11 @@ def list_(what: str) -> int:
 @main.command()
 @click.argument("topic")
 def explain(topic: str) -> int:
-    """Explain a rule, an errno, a completion status, a verb, a choice or any word of the specification."""
-    return listing.explain(topic)
+    """Explain a rule, a family of rules, an object, a verb, an errno, a status, a transition or a choice.
+
+    A transition is RTS->ERR (quote the >), or RTS-ERR.
+    """
+    return explaining.explain(topic)
 
 
 @main.command()
@@ -192,7 +159,7 @@ def explain(topic: str) -> int:
 @_profiles
 def prove(patterns: Sequence[str], profile: Sequence[str]) -> int:
     """Prove what the specification says of itself: cases partition, invariants are inductive."""
-    api, transport = _split(profile)
+    api, transport = profiles(profile)
     return prover.prove(select(load(), api or "linux-kernel", transport or "roce"), patterns)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from verbs_adapters.contract import AdapterError, Backend, Hello, Trouble
+from verbs_conformance import allowed
 from verbs_conformance.program import Program, full_steps
 from verbs_conformance.session import BadProgram, Engine, Outcome, Session, Step
 from verbs_reference.belief import ConsumerError, Inconclusive, Refused
@@ -31,6 +32,8 @@ class Judgement:
     choices: dict[str, frozenset[str]] = field(default_factory=dict)
     failed_step: Step | None = None
     refused: Refused | None = None
+    allowed: tuple[str, ...] = ()
+    """What the refused call would have been allowed to answer."""
     trouble: Trouble | None = None
     reason: str = ""
     seconds: float = 0.0
@@ -39,6 +42,11 @@ class Judgement:
     def broken(self) -> bool:
         """Whether the backend did something that no rule allows, or did not answer."""
         return self.verdict in {Verdict.FAIL, Verdict.ERROR}
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the program says nothing of the backend: a limit was reached, or it broke a duty itself."""
+        return self.verdict in {Verdict.INCONCLUSIVE, Verdict.CONSUMER_ERROR}
 
 
 class Judge:
@@ -119,6 +127,8 @@ class Judge:
 
     def close(self, session: Session, made: Judgement) -> None:
         """Take over what the session has counted."""
+        if made.refused is not None:
+            made.allowed = allowed.lines(session.belief, made.refused.action, session.given)
         made.calls, made.unobserved = session.calls, session.unobserved
         made.belief = session.belief.largest
         for rule, count in session.belief.certain().items():

@@ -1,29 +1,31 @@
-"""What there is and what it means: ``list``, ``explain`` and the checks of the specification."""
+"""What there is: ``list``, and the checks of the specification."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from verbs_adapters import registry
+from verbs_conformance import columns
 from verbs_conformance import program as programs
 from verbs_conformance.build import build, fired_by_fixtures
-from verbs_conformance.run import unwitnessed
+from verbs_conformance.unwitnessed import reasons as unwitnessed
 from verbs_reference.model import Model
 from verbs_spec import tables
-from verbs_spec.document import CallRule, Spec, StepRule
-from verbs_spec.errors import near
 from verbs_spec.loader import load
 from verbs_spec.profiles import select
 
-Rule = CallRule | StepRule
 APIS_TRANSPORT = "roce"
+HEADS = {
+    "rules": ("rule", "level", "status", "says"),
+    "profiles": ("profile", "kind", "summary"),
+    "adapters": ("adapter", "what it is"),
+    "programs": ("program", "kind", "fixture", "says"),
+    "faults": ("fault", "from", "told by", "what the device does"),
+}
 
 
 def show(what: str) -> int:
@@ -42,87 +44,12 @@ def show(what: str) -> int:
         from verbs_adapters.softhca.faults import FAULTS  # noqa: PLC0415 - only this list needs the device
 
         rows = [(f.name, f.entry, f.oracle, f.sentence) for f in FAULTS.values()]
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for row in rows:
-        table.add_row(*row)
-    Console(highlight=False).print(table)
+    columns.table(Console(highlight=False), HEADS[what], rows)
     return 0
 
 
 def _one(text: str) -> str:
     return " ".join(str(text).split())
-
-
-# -- explain -------------------------------------------------------------------------------------
-
-
-def explain(topic: str) -> int:
-    """Print everything that the specification says about a word."""
-    spec = load()
-    if topic in spec.rules:
-        _rule(spec.rules[topic])
-        return 0
-    found = list(_about(spec, topic))
-    if topic in spec.choices:
-        choice = spec.choices[topic]
-        click.echo(f"{topic}: a choice that the sources leave open: {', '.join(choice.options)}")
-        click.echo(textwrap.indent(_one(choice.says), "  "))
-        for source in choice.sources:
-            click.echo(f"  source: {source}")
-    elif topic in spec.calls:
-        call = spec.calls[topic]
-        outputs = f" -> {', '.join(call.outputs)}" if call.outputs else ""
-        click.echo(f"{topic}({', '.join(call.params)}){outputs}")
-    for enum in spec.enums.values():
-        if topic in enum.values:
-            click.echo(f"{topic}: one of {enum.name}: {', '.join(enum.values)}")
-    if not found and topic not in spec.choices:
-        errnos = {e for r in spec.rules.values() if isinstance(r, CallRule) for e in r.returns}
-        words = [v for e in spec.enums.values() for v in e.values]
-        known = [*spec.rules, *spec.calls, *spec.choices, *words, *sorted(errnos)]
-        raise click.UsageError(
-            f"nothing is said about {topic!r}{near(topic, [str(k) for k in known])} A topic is a rule's id, a verb, "
-            "an errno, a status, a state, a choice: see 'verbspec list rules'"
-        )
-    for rule in found:
-        click.echo()
-        _rule(rule)
-    return 0
-
-
-def _about(spec: Spec, topic: str) -> Iterator[Rule]:
-    for rule in spec.rules.values():
-        texts = [getattr(rule, f, None) for f in ("cause", "when", "outputs", "do", "undefined")]
-        words = {w for t in texts if t is not None for w in _words(str(t))}
-        returns = rule.returns if isinstance(rule, CallRule) else ()
-        if topic in returns or topic in words or (isinstance(rule, CallRule) and rule.call == topic):
-            yield rule
-
-
-def _words(text: str) -> set[str]:
-    return set("".join(c if c.isalnum() or c == "_" else " " for c in text).split())
-
-
-def _rule(rule: Rule) -> None:
-    click.echo(f"{rule.id}  ({rule.level}, {rule.status}{', ' + ' '.join(rule.profile) if rule.profile else ''})")
-    click.echo(textwrap.fill(_one(rule.says), 100, initial_indent="  ", subsequent_indent="  "))
-    if isinstance(rule, CallRule):
-        click.echo(f"  verb:      {rule.call}")
-        if rule.returns:
-            preferred = f"; preferred: {', '.join(rule.prefer)}" if rule.prefer else ""
-            click.echo(f"  returns:   {', '.join(rule.returns)}{preferred}")
-            if rule.cause is not None and rule.do is None:
-                click.echo("  unchanged: everything")
-    for name in ("cause", "when", "outputs", "do", "undefined"):
-        text = getattr(rule, name, None)
-        if text is not None:
-            body = textwrap.dedent(str(text)).strip().replace("\n", "\n             ")
-            click.echo(f"  {name + ':':10} {body}")
-    for source in rule.sources:
-        click.echo(f"  source:    {source}")
-    reason = unwitnessed().get(str(rule.id))
-    if reason is not None:
-        click.echo(f"  not fired: {reason[1]}")
 
 
 # -- checks --------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ A program file is YAML: one program, or a list of them under ``programs``.  Step
 A line is a call with named arguments, whose values are expressions of the specification's language over the names
 that earlier lines gave; ``x = call(...)`` names the object that a call returns.  ``settle()`` waits until the
 device has nothing left to do; ``drain(cq=...)`` polls until the queue is empty.  A fixture is a program too.
+
+The file of a failure holds all that repeats it: ``seed``, ``adapter`` and ``options`` besides the profiles.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ _KEYS = (
     "api",
     "transport",
     "seed",
+    "adapter",
     "options",
     "fixture",
     "steps",
@@ -46,7 +49,8 @@ _KEYS = (
 class Program:
     """A program: steps after a fixture, and what it was made for.
 
-    ``api`` and ``transport`` restrict it to profiles (empty: any).  ``target`` is a rule's id or empty.
+    ``api`` and ``transport`` restrict it to profiles (empty: any).  ``target`` is a rule's id or empty.  ``adapter``
+    and its ``options`` are what a replay uses unless the command line names others.
     """
 
     name: str
@@ -58,6 +62,7 @@ class Program:
     api: tuple[str, ...] = ()
     transport: tuple[str, ...] = ()
     seed: int | None = None
+    adapter: str = ""
     options: tuple[tuple[str, str], ...] = ()
 
     def applies(self, api: str, transport: str) -> bool:
@@ -77,6 +82,8 @@ class Program:
             lines.append(f"transport: [{', '.join(self.transport)}]")
         if self.seed is not None:
             lines.append(f"seed: {self.seed}")
+        if self.adapter:
+            lines.append(f"adapter: {_quoted(self.adapter)}")
         if self.options:
             lines.append("options:")
             lines += [f"  {k}: {_quoted(v)}" for k, v in self.options]
@@ -205,6 +212,7 @@ def _program(node: Node) -> Program:
         api=_list(node, "api"),
         transport=_list(node, "transport"),
         seed=int(seed) if seed else None,
+        adapter=_text(node, "adapter"),
         options=tuple((str(k), str(v)) for k, v in options.items()) if options else (),
     )
 

@@ -4,42 +4,49 @@ Three kinds of programs run, in this order: the directed witnesses of the select
 and stateful programs that hypothesis draws until the budget is used up.  Each program's record is written as soon
 as it is known, so that whatever ends the run loses nothing.  The rules' verdicts are made at the end:
 
-* a rule that is the nearest suspect of a program that failed is ``fail``;
+* a rule that a failed program counts against (``verbs_reports.blame``) is ``fail``;
 * a rule that only its outer set explained is ``deviation``;
 * a rule that certainly fired is ``pass``;
-* a rule for which ``unwitnessed.yaml`` gives a reason has the verdict that stands there;
+* a rule for which ``unwitnessed.yaml`` gives a reason for this backend has the verdict that stands there;
 * else it is ``not-run``.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from verbs_adapters.contract import Backend, Hello
 from verbs_conformance import program as programs
 from verbs_conformance.judge import Judge, Judgement, shrink
 from verbs_conformance.machine import Stateful
 from verbs_conformance.program import Program
+from verbs_conformance.rerun import Again
 from verbs_conformance.session import Engine
 from verbs_conformance.sweep import Sweep
+from verbs_conformance.unwitnessed import Reason, reasons
 from verbs_reports import records as r
+from verbs_reports.blame import counts_against
 from verbs_reports.results import Writer
+from verbs_reports.text import plural
 from verbs_reports.verdicts import Verdict, exit_code, worst
 from verbs_spec import SPEC_VERSION
-from verbs_spec.text import Map, Text, read
 
 ROUNDS = 3
 """Schedules under which each directed and regression program runs."""
 
+RESULTS = "results.jsonl"
+"""The results file in the folder of a run."""
+
 SHOWN = 5
-"""Failing programs that are shrunk and written to files of their own."""
+"""Failing programs that are shrunk and written to files of their own; and as many that decided nothing."""
+
+_ALWAYS = frozenset({Verdict.ERROR, Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.CONSUMER_ERROR})
+"""Verdicts of programs that count whatever the rules' verdicts are."""
 
 
 @dataclass(slots=True)
@@ -57,8 +64,8 @@ class Settings:
     command: str = ""
     adapter: str = ""
     options: dict[str, str] = field(default_factory=dict)
-    only: tuple[str, ...] = ()
-    """Names of programs to run; empty for all."""
+    again: Again | None = None
+    """What to run again of an earlier run; None for a run of its own."""
     rounds: int = ROUNDS
 
 
@@ -79,6 +86,8 @@ class Tally:
     stateful_unobserved: int = 0
     ran: int = 0
     shown: list[tuple[Judgement, str]] = field(default_factory=list)
+    undecided: list[tuple[Judgement, str]] = field(default_factory=list)
+    """The first judgement of each program that says nothing of the backend, and its file."""
 
     def add(self, done: Judgement) -> None:
         """Count one program."""
@@ -119,33 +128,46 @@ class Run:
         self.notice = notice
         self.tally = Tally()
         self.judge = Judge(engine, backend, hello, programs.fixtures())
-        self.rules = [rule for rule in engine.model.spec.rules if self._selected(str(rule))]
+        self.rules = [str(rule) for rule in engine.model.spec.rules if self._wants(str(rule))]
+        self.note = ""
         self.began = time.monotonic()
 
-    def _selected(self, rule: str) -> bool:
-        return not self.settings.select or any(fnmatchcase(rule, p) for p in self.settings.select)
+    def _wants(self, rule: str) -> bool:
+        again = self.settings.again
+        return self._selected(rule) if again is None else rule in again.rules
+
+    def _selected(self, name: str) -> bool:
+        return not self.settings.select or any(fnmatchcase(name, p) for p in self.settings.select)
+
+    def unmatched(self) -> list[str]:
+        """The patterns of the selection that match neither a rule nor a program under these profiles."""
+        s = self.settings
+        names = [*map(str, self.engine.model.spec.rules)]
+        names += [p.name for p in programs.shipped("programs") if p.applies(s.api, s.transport)]
+        left = [p for p in s.select if not any(fnmatchcase(n, p) for n in names)]
+        if left:
+            swept = [p.name for p in Sweep(self.engine, self.judge.fixtures).programs()]
+            left = [p for p in left if not any(fnmatchcase(n, p) for n in swept)]
+        return left
 
     def programs(self) -> list[Program]:
         """The directed and regression programs that this run wants."""
         s = self.settings
         found = [p for p in programs.shipped("programs") if p.applies(s.api, s.transport)]
-        if s.only:
-            return [p for p in found if p.name in s.only]
-        if not s.select:
-            return found
+        if s.again is not None:
+            return [p for p in found if p.name in s.again.names]
         return [p for p in found if self._selected(p.target) or self._selected(p.name)]
 
     def execute(self) -> int:
         """Run everything; the exit code.  Ctrl-C ends the run early and is noted in the footer."""
         s = self.settings
         s.out.mkdir(parents=True, exist_ok=True)
-        with Writer(s.out / "results.jsonl", self.header()) as writer:
-            note = ""
+        with Writer(s.out / RESULTS, self.header()) as writer:
             try:
                 self._all(writer)
             except KeyboardInterrupt:
-                note = "interrupted by Ctrl-C"
-            return self._finish(writer, note)
+                self.note = "interrupted by Ctrl-C"
+            return self._finish(writer, self.note)
 
     def _all(self, writer: Writer) -> None:
         s = self.settings
@@ -153,14 +175,22 @@ class Run:
             for program in self.programs():
                 seed = program.seed if program.seed is not None else s.seed + round_
                 self._done(writer, self.judge.run(program, seed))
-        if not s.only:
-            for program in Sweep(self.engine, self.judge.fixtures).programs():
-                if not s.select or self._selected(program.name):
-                    self._done(writer, self.judge.run(program, s.seed))
-        if s.budget > 0 and not self.tally.failures and not s.only and not s.select:
+        for program in self._sweep():
+            self._done(writer, self.judge.run(program, s.seed))
+        if s.again is not None:
+            for program, seed in s.again.programs:
+                if program.applies(s.api, s.transport):
+                    self._done(writer, self.judge.run(program, seed))
+        elif s.budget > 0 and not self.tally.failures and not s.select:
             stateful = Stateful(self.judge, s.seed, s.budget)
             for done in stateful.run():
                 self._done(writer, done)
+
+    def _sweep(self) -> Iterator[Program]:
+        again = self.settings.again
+        for program in Sweep(self.engine, self.judge.fixtures).programs():
+            if self._selected(program.name) if again is None else program.name in again.names:
+                yield program
 
     def _done(self, writer: Writer, done: Judgement) -> None:
         file = ""
@@ -168,6 +198,10 @@ class Run:
             done = shrink(self.judge, done)
             file = self._save(done)
             self.tally.shown.append((done, file))
+        elif done.undecided and all(done.program.name != d.program.name for d, _ in self.tally.undecided):
+            if len(self.tally.undecided) < SHOWN:
+                file = self._save(done)
+            self.tally.undecided.append((done, file))
         self.tally.add(done)
         writer.write(self.record(done, file))
         self.notice(done, self.tally)
@@ -180,7 +214,15 @@ class Run:
         name = done.program.name.replace("/", "_").replace(" ", "_")
         path = self.settings.out / "failures" / f"{name}.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
-        kept = replace(done.program, seed=done.seed, api=(self.settings.api,), transport=(self.settings.transport,))
+        s = self.settings
+        kept = replace(
+            done.program,
+            seed=done.seed,
+            api=(s.api,),
+            transport=(s.transport,),
+            adapter=s.adapter,
+            options=tuple(s.options.items()),
+        )
         path.write_text(kept.to_yaml(), encoding="utf-8")
         return str(path.relative_to(self.settings.out))
 
@@ -221,6 +263,7 @@ class Run:
             failure=failure(done),
             trouble=_trouble(done),
             reason=done.reason,
+            seed=done.seed,
             file=file,
         )
 
@@ -233,14 +276,11 @@ class Run:
         for rule in rules:
             writer.write(rule)
             verdicts.append(rule.verdict)
-        verdicts += [
-            v
-            for v in self.tally.verdicts
-            if v in {Verdict.ERROR, Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.CONSUMER_ERROR}
-        ]
+        # programs that were selected without a rule speak for themselves
+        verdicts += [v for v in self.tally.verdicts if v in _ALWAYS or not rules]
         if note:
             verdicts.append(Verdict.INCONCLUSIVE)
-        code = exit_code(verdicts, strict=self.settings.strict) if rules else exit_code([])
+        code = exit_code(verdicts if rules or self.tally.ran or note else [], strict=self.settings.strict)
         counts: dict[Verdict, int] = {}
         for rule in rules:
             counts[rule.verdict] = counts.get(rule.verdict, 0) + 1
@@ -261,12 +301,14 @@ class Run:
         return code
 
     def rule_records(self) -> list[r.Rule]:
-        """The verdict on each selected rule."""
-        reasons = unwitnessed()
+        """The verdict on each selected rule, and on those that a failed program counts against."""
+        known = reasons()
         made = []
-        for name in self.rules:
+        for name in map(str, self.engine.model.spec.rules):
+            if name not in self.rules and name not in self.tally.failures:
+                continue
             rule = self.engine.model.spec.rules[name]
-            verdict, reason = self._verdict(str(name), reasons)
+            verdict, reason = self._verdict(str(name), known)
             made.append(
                 r.Rule(
                     rule=str(name),
@@ -283,12 +325,13 @@ class Run:
             )
         return made
 
-    def _verdict(self, rule: str, reasons: Mapping[str, tuple[Verdict, str]]) -> tuple[Verdict, str]:
+    def _verdict(self, rule: str, known: Mapping[str, Reason]) -> tuple[Verdict, str]:
         failed = self.tally.failures.get(rule)
         if failed:
             return (
                 Verdict.FAIL,
-                f"nearest suspect of {len(failed)} failing programs, first {failed[0].program.name}",
+                f"{plural(len(failed), 'failing program')} {'counts' if len(failed) == 1 else 'count'} against it, "
+                f"first {failed[0].program.name}",
             )
         if rule in self.tally.deviations:
             return (
@@ -297,8 +340,8 @@ class Run:
             )
         if self.tally.fired.get(rule):
             return Verdict.PASS, ""
-        if rule in reasons:
-            return reasons[rule]
+        if rule in known and known[rule].applies(self.hello.capabilities):
+            return known[rule].verdict, known[rule].text
         return Verdict.NOT_RUN, "no program fired it for certain"
 
     def _choices(self) -> list[r.Choice]:
@@ -319,45 +362,28 @@ class Run:
 
 
 def blamed(done: Judgement) -> str:
-    """The rule that a failed program counts against: the one it was made for if that is a suspect, else the nearest."""
-    suspects = done.refused.suspects if done.refused is not None else ()
-    if done.program.target in suspects:
-        return done.program.target
-    return suspects[0] if suspects else ""
+    """The rule that a failed program counts against."""
+    return counts_against(done.program.target, done.refused.suspects if done.refused is not None else ())
 
 
 def failure(done: Judgement) -> r.Failure | None:
     """What a program's record says of the step that nothing explains."""
     if done.refused is None or done.failed_step is None:
         return None
-    suspect = blamed(done) or "no rule"
+    rule = blamed(done) or "no rule"
     return r.Failure(
         step=max(len(done.lines) - done.fixture_lines, 1),
         action=str(done.failed_step),
         seen=done.lines[-1].rsplit(" -> ", 1)[-1],
-        allowed=done.refused.allowed,
+        allowed=done.allowed,
         suspects=done.refused.suspects,
-        message=f"no rule explains what {done.failed_step.call} returned; the nearest that decided it is {suspect}",
+        message=f"no rule explains what {done.failed_step.call} returned; this counts against {rule}",
     )
 
 
 def _trouble(done: Judgement) -> r.Trouble | None:
     t = done.trouble
     return None if t is None else r.Trouble(kind=t.kind, whose=t.whose, message=t.message, evidence=t.evidence)
-
-
-def unwitnessed() -> dict[str, tuple[Verdict, str]]:
-    """Rules that need not fire, with the verdict they get then and the reason."""
-
-    text = resources.files("verbs_conformance").joinpath("unwitnessed.yaml").read_text(encoding="utf-8")
-    node = read(text, "unwitnessed.yaml")
-    assert isinstance(node, Map)
-    found: dict[str, tuple[Verdict, str]] = {}
-    for rule, entry in node.items():
-        assert isinstance(entry, Map)
-        values: dict[str, Any] = {str(k): str(v) for k, v in entry.items() if isinstance(v, Text)}
-        found[str(rule)] = (Verdict(values["verdict"]), values["reason"])
-    return found
 
 
 def _version() -> str:

@@ -5,21 +5,25 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from verbs_adapters.contract import Backend
+from verbs_conformance import columns, reporting
 from verbs_conformance import program as programs
-from verbs_conformance import reporting
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.program import Program
-from verbs_conformance.run import Run, Settings, Tally
+from verbs_conformance.rerun import Again
+from verbs_conformance.run import RESULTS, SHOWN, Run, Settings, Tally, blamed
 from verbs_conformance.session import Engine
-from verbs_reports.results import read
-from verbs_reports.verdicts import Verdict, exit_code
+from verbs_conformance.start import INTERRUPTED
+from verbs_conformance.target import Target
+from verbs_reports.text import plural
+from verbs_reports.verdicts import NOTHING_SELECTED, Verdict
+from verbs_spec.errors import near
+
+_STYLES = {Verdict.PASS: "", Verdict.FAIL: "bold red", Verdict.NOT_RUN: "yellow", Verdict.DEVIATION: "yellow"}
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -36,22 +40,10 @@ def duration(text: str) -> float:
     return value
 
 
-def with_profile(adapter: str, options: dict[str, str], api: str, transport: str) -> dict[str, str]:
-    """The options, with the profiles handed on to the built-in device unless they are given there."""
-    if adapter != "softhca":
-        return options
-    found = dict(options)
-    for key, value in (("api", api), ("transport", transport)):
-        if value:
-            found.setdefault(key, value)
-    return found
-
-
 def run(
     engine: Engine,
     backend: Backend,
-    adapter: str,
-    options: dict[str, str],
+    target: Target,
     command: str,
     *,
     patterns: Sequence[str],
@@ -60,17 +52,10 @@ def run(
     out: Path,
     strict: bool,
     full: bool,
-    failed: Path | None,
+    again: Again | None,
 ) -> int:
     """Run, with a line of progress, then the table of rules, the failures and where the report is."""
     api, transport = engine.model.spec.selected or ("", "")
-    only: tuple[str, ...] = ()
-    if failed is not None:
-        only = tuple(
-            p.name for p in read(failed).programs if p.verdict in {Verdict.FAIL, Verdict.ERROR, Verdict.INCONCLUSIVE}
-        )
-        if not only:
-            raise click.UsageError(f"{failed} holds no program that failed, so there is nothing to run again")
     settings = Settings(
         api,
         transport,
@@ -80,13 +65,13 @@ def run(
         out,
         strict,
         command,
-        adapter,
-        dict(options),
-        only,
+        target.adapter,
+        dict(target.options),
+        again,
     )
     console = Console(highlight=False, soft_wrap=True)
     hello = backend.hello()
-    console.print(f"{hello.name} {hello.version} ({hello.device}) under {api}, {transport}; seed {seed}")
+    console.print(f"{hello.name} {hello.version} ({hello.device}) under {api}, {transport}; seed {seed}", markup=False)
     with console.status("running") as status:
 
         def notice(done: Judgement, tally: Tally) -> None:
@@ -94,15 +79,41 @@ def run(
             status.update(f"{tally.ran} programs, {tally.calls} calls, {failures} failed; {done.program.name}")
 
         job = Run(engine, backend, hello, settings, notice)
+        for pattern in job.unmatched():
+            _nothing_matches(engine, pattern)
         code = job.execute()
-    _table(console, job)
-    for done, file in job.tally.shown:
-        _failure(console, done, out / file if file else None, adapter, options, full)
-    pages = reporting.write_all(out)
-    t = job.tally
-    console.print(f"{t.ran} programs, {t.calls} calls; largest belief {t.belief}{_stateful(t)}")
-    console.print(f"report: {pages['html']}")
-    console.print(f"again:  {command}")
+    return _tell(console, job, code, full)
+
+
+def _nothing_matches(engine: Engine, pattern: str) -> None:
+    known = [*map(str, engine.model.spec.rules), *(p.name for p in programs.shipped("programs"))]
+    click.echo(
+        f"--select {pattern}: no rule and no program has such a name under these profiles{near(pattern, known) or '.'} "
+        "Names: verbspec list rules, verbspec list programs",
+        err=True,
+    )
+
+
+def _tell(console: Console, job: Run, code: int, full: bool) -> int:
+    """Print what came of a run, and write the reports."""
+    out, t = job.settings.out, job.tally
+    if code == NOTHING_SELECTED:
+        click.echo("nothing was selected under these profiles, so nothing ran", err=True)
+        return code
+    try:
+        _table(console, job)
+        for done, file in t.shown:
+            _failure(console, job.engine, done, out / file if file else None, full)
+        _undecided(console, job)
+        pages = reporting.write_all(out)
+    except KeyboardInterrupt:
+        click.echo(f"interrupted; what was judged is in {out / RESULTS}: verbspec report html {out}", err=True)
+        return INTERRUPTED
+    console.print(f"{plural(t.ran, 'program')}, {plural(t.calls, 'call')}; largest belief {t.belief}{_stateful(t)}")
+    console.print(f"report: {pages['html']}", markup=False)
+    console.print(f"again:  {job.settings.command}", markup=False)
+    if job.note:
+        click.echo(f"{job.note}: the report holds what was judged until then", err=True)
     return code
 
 
@@ -114,36 +125,53 @@ def _stateful(tally: Tally) -> str:
 
 
 def _table(console: Console, job: Run) -> None:
-    table = Table("rule", "verdict", "fired", "reason", box=None, pad_edge=False)
-    for record in job.rule_records():
-        style = {"pass": "", "fail": "bold red", "not-run": "yellow", "deviation": "yellow"}.get(record.verdict, "dim")
-        table.add_row(record.rule, str(record.verdict), str(record.fired), record.reason, style=style)
-    console.print(table)
+    records = job.rule_records()
+    if records:
+        columns.table(
+            console,
+            ("rule", "verdict", "fired", "reason"),
+            [(x.rule, str(x.verdict), str(x.fired), x.reason) for x in records],
+            [_STYLES.get(x.verdict, "dim") for x in records],
+        )
 
 
-def _failure(
-    console: Console, done: Judgement, file: Path | None, adapter: str, options: dict[str, str], full: bool
-) -> None:
-    title = "fail" if done.verdict == Verdict.FAIL else str(done.verdict)
+def _failure(console: Console, engine: Engine, done: Judgement, file: Path | None, full: bool) -> None:
     console.print()
-    console.print(
-        f"{title}: {done.program.name} (after the fixture {done.program.fixture}, seed {done.seed})",
-        style="bold red",
-    )
-    for line in transcript(done, full):
+    console.print(title(done), style="bold red", markup=False)
+    for line in transcript(engine, done, full):
         console.print(line, markup=False)
     if file is not None:
-        pairs = [x for k, v in options.items() for x in ("-o", f"{k}={v}")]
-        console.print("  replay: " + shlex.join(["verbspec", "replay", str(file), adapter, *pairs]), markup=False)
+        console.print("  replay: " + shlex.join(["verbspec", "replay", str(file)]), markup=False)
 
 
-def transcript(done: Judgement, full: bool) -> list[str]:
+def _undecided(console: Console, job: Run) -> None:
+    """The programs that say nothing of the backend, each with its reason and the way to see it again."""
+    found = job.tally.undecided
+    if found:
+        console.print()
+    for done, file in found[:SHOWN]:
+        console.print(title(done), style="yellow", markup=False)
+        console.print(f"  {done.reason}", markup=False)
+        console.print("  replay: " + shlex.join(["verbspec", "replay", str(job.settings.out / file)]), markup=False)
+    if len(found) > SHOWN:
+        console.print(f"and {plural(len(found) - SHOWN, 'more program')} that decided nothing: see the report")
+
+
+def title(done: Judgement) -> str:
+    """What ran and what came of it."""
+    return f"{done.verdict}: {done.program.name} (after the fixture {done.program.fixture}, seed {done.seed})"
+
+
+def transcript(engine: Engine, done: Judgement, full: bool) -> list[str]:
     """The steps with what was seen, and why the program ended; equal runs give equal lines."""
     first = 0 if full else done.fixture_lines
     lines = [f"  {i:3}  {line}" for i, line in enumerate(done.lines[first:], 1)]
     if done.refused is not None:
-        lines += [f"       allowed: {text}" for text in done.refused.allowed]
+        lines += [f"       allowed: {text}" for text in done.allowed]
         lines.append(f"  suspects: {', '.join(done.refused.suspects)}")
+        rule = engine.model.spec.rules.get(blamed(done))
+        if rule is not None:
+            lines.append(f"  {rule.id} says: {' '.join(str(rule.says).split())}")
     if done.trouble is not None:
         lines.append(f"  {done.trouble.kind}, the fault is the {done.trouble.whose}'s: {done.trouble.message}")
         lines += [f"    | {text}" for text in done.trouble.evidence.splitlines()[-10:]]
@@ -153,15 +181,13 @@ def transcript(done: Judgement, full: bool) -> list[str]:
 
 
 def replay(
-    engine: Engine, backend: Backend, found: list[Program], *, seed: int, full: bool, allow_undefined: bool
-) -> int:
-    """Run programs again and print what happens."""
+    engine: Engine, backend: Backend, program: Program, *, seed: int | None, full: bool, allow_undefined: bool
+) -> Verdict:
+    """Run a program again and print what happens; a seed given here is stronger than the program's."""
     judge = Judge(engine, backend, backend.hello(), programs.fixtures(), allow_undefined=allow_undefined)
-    verdicts: list[Any] = []
-    for program in found:
-        done = judge.run(program, program.seed if program.seed is not None else seed)
-        verdicts.append(done.verdict)
-        click.echo(f"{done.verdict}: {program.name} (after the fixture {program.fixture}, seed {done.seed})")
-        for line in transcript(done, full):
-            click.echo(line)
-    return exit_code(verdicts)
+    own = 1 if program.seed is None else program.seed
+    done = judge.run(program, own if seed is None else seed)
+    click.echo(title(done))
+    for line in transcript(engine, done, full):
+        click.echo(line)
+    return done.verdict

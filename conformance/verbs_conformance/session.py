@@ -123,6 +123,8 @@ class Session:
         self.unobserved = 0
         self.allow_undefined = allow_undefined
         self._last_count = 0
+        self.given: frozenset[str] = frozenset()
+        """The outputs that the last answer held."""
         self.log: list[tuple[Step, Outcome]] = []
         self.lost: dict[str, str] = {}
         """Names of objects that a call was to make and did not, as the rules allow, with the call and its answer."""
@@ -211,6 +213,7 @@ class Session:
             )
             return Outcome("not of the contract", trouble)
         seen = _seen(answer)
+        self.given = frozenset(answer.out)
         if watch:
             self._last_count = answer.out.get(watch, 0)
         if duty is not None or not judged:

@@ -21,7 +21,8 @@ Verdicts are made from what the branches have in common: a rule has *certainly* 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,10 +60,9 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """No branch explains the observation: what would have been allowed, and who says so."""
+    """No branch explains the observation; what would have been allowed is for :meth:`Belief.rulings`."""
 
     action: Action
-    allowed: tuple[str, ...]
     suspects: tuple[str, ...]
 
 
@@ -177,6 +177,17 @@ class Belief:
         """The results that the first branch's own state allows, with the rules: for choosing arguments."""
         code = self.model.calls[action.call]
         return self._in(self.branches[0], lambda: self.search.predict(code, action.args))  # type: ignore[no-any-return]
+
+    def rulings(self, action: Action, look: Callable[[CallCase], None]) -> None:
+        """Show each rule that decides a call, whatever was seen of it, in each state in which it can have been
+        made.
+
+        The store is in that state while ``look`` runs; an option that it asks for forks, so it may be shown
+        a rule again.  Few branches are looked at, and where a limit is reached, what was shown is not all."""
+        code = self.model.calls[action.call]
+        for branch in self.branches[:EXPLAINED]:
+            with suppress(Capped):
+                self._in(branch, lambda b=branch: self.search.rulings(code, action, b, look))
 
     # -- machinery -------------------------------------------------------------------------------
 
@@ -303,12 +314,10 @@ class Belief:
             self.deviations[rule] = self.deviations.get(rule, 0) + 1
 
     def _refuse(self, code: CallCode, action: Action) -> Refused:
-        allowed: dict[str, None] = {}
         scores: dict[str, tuple[int, ...]] = {}
         for branch in self.branches[:EXPLAINED]:
             report = self._in(branch, lambda b=branch: self.search.explain(code, action, b))
-            allowed.update(dict.fromkeys(report.allowed))
             for rule, rank in report.ranks.items():
                 scores[rule] = min(scores.get(rule, rank), rank)
         suspects = sorted(scores, key=lambda r: scores[r])[:5]
-        return Refused(action, tuple(allowed), tuple(suspects))
+        return Refused(action, tuple(suspects))

@@ -388,6 +388,21 @@ class Search:
         self.suspects.rank(report, branch.trail)
         return report
 
+    def rulings(self, code: CallCode, action: Action, branch: Branch, look: Callable[[CallCase], None]) -> None:
+        """Show each rule that decides the call, in each state in which it can have been made."""
+
+        def each() -> None:
+            for case in self.suspects.ruling(self.store, code, action):
+                look(case)
+
+        def visit(_path: list[Step], _debts: Debts) -> None:
+            for _ in self._forks(each):
+                pass
+
+        pending, call = self._relevant(code, code.cases, action)
+        self._left = self.limit
+        Walk(self, pending, call, branch.debts).explore(visit)
+
 
 def note(trial: Trial, action: Action, fired: dict[str, int], trail: Any) -> Any:
     """Count what fired of a call's rules, and add them to the trail."""

@@ -45,9 +45,8 @@ class _Near:
 
 @dataclass(slots=True)
 class Report:
-    """What would have been allowed, and suspects; rank (depth, distance) for each."""
+    """The rules that came near, and suspects; rank (depth, distance) for each."""
 
-    allowed: list[str] = field(default_factory=list)
     near: list[_Near] = field(default_factory=list)
     ranks: dict[str, Rank] = field(default_factory=dict)
     suspects: list[str] = field(default_factory=list)
@@ -76,12 +75,9 @@ class Suspects:
         forks: Callable[[Callable[[], Any]], Iterator[tuple[Any, Any, Any]]],
     ) -> None:
         """Add what the rules say in the store's state, reached by this path."""
-        for ruling, _, _ in forks(lambda: self._ruling(store, code, action)):
+        for ruling, _, _ in forks(lambda: self.ruling(store, code, action)):
             for case in ruling:
                 wrong = self._wrong(store, case, code, action)
-                text = self._allows(store, case, code, action, wrong)
-                if text not in report.allowed:
-                    report.allowed.append(text)
                 missed = self._missed(case, action, wrong)
                 cells, entry = self._looked_at(store, code, case, action, wrong)
                 report.near.append(_Near(missed, case, wrong, list(path), cells, entry, self._ready(store)))
@@ -148,7 +144,8 @@ class Suspects:
 
     # -- what the rules say ----------------------------------------------------------------------
 
-    def _ruling(self, store: Store, code: CallCode, action: Action) -> list[CallCase]:
+    def ruling(self, store: Store, code: CallCode, action: Action) -> list[CallCase]:
+        """The rules that decide a call in the store's state, whatever was seen of it."""
         holding = [c for c in code.causes if c.guard and c.undefined is None and c.guard(store, *action.args)]
         if all(c.rule.level == "may" for c in holding):
             holding += [c for c in code.successes if c.guard is None or c.guard(store, *action.args)]
@@ -172,19 +169,6 @@ class Suspects:
             except NeedChoice:
                 continue
         return wrong
-
-    def _allows(self, store: Store, case: CallCase, code: CallCode, action: Action, wrong: list[n.Expr]) -> str:
-        names = [*code.params, *code.outputs]
-        results = " or ".join(sorted(case.returns))
-        facts = []
-        for part in wrong:
-            fact = n.show(part)
-            if isinstance(part, n.Compare):
-                value = self.texts.function(part.right, tuple(names))(store, *action.args, *action.outputs)
-                left = self.texts.function(part.left, tuple(names))(store, *action.args, *action.outputs)
-                fact = f"{n.show(part.left)} {part.op} {_short(value)} (seen: {_short(left)})"
-            facts.append(fact)
-        return f"{case.id}: {results}" + (f" with {' and '.join(facts)}" if facts else "")
 
     def _looked_at(
         self, store: Store, code: CallCode, case: CallCase, action: Action, wrong: list[n.Expr]
@@ -273,11 +257,3 @@ def _parts(model: Model, tree: n.Expr) -> list[int]:
             if isinstance(e, n.Part) and isinstance(e.record, n.Builtin)
         }
     )
-
-
-def _short(value: object) -> str:
-    text = str(value) if isinstance(value, str) else repr(value)
-    if isinstance(value, str) and (len(value) > 32 or not value.isprintable()):
-        raw = bytes(min(ord(c), 255) for c in value)
-        text = raw[:24].hex() + ("..." if len(raw) > 24 else "")
-    return text

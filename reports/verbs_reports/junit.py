@@ -38,12 +38,12 @@ def render(results: Results) -> str:
     for program in summary.explained:
         by_rule.setdefault(blamed(program), []).append(program)
     for name, lines in summary.objects.items():
-        cases = [_rule(header, line, by_rule.get(line.rule, [])) for line in lines]
+        cases = [_rule(line, by_rule.get(line.rule, [])) for line in lines]
         document.add_testsuite(_suite(name, header, cases))
     if results.choices:
         cases = [_choice(choice) for choice in results.choices]
         document.add_testsuite(_suite("verbspec.choices", header, cases))
-    cases = [_program(header, program) for program in results.programs]
+    cases = [_program(program) for program in results.programs]
     document.add_testsuite(_suite("verbspec.programs", header, cases))
     document.update_statistics()
     buffer = BytesIO()
@@ -91,12 +91,12 @@ def _has_broken(results: Results) -> bool:
     return bool(BROKEN & (found | {record.verdict for record in results.programs}))
 
 
-def _rule(header: Header, line: RuleLine, programs: list[Program]) -> TestCase:
+def _rule(line: RuleLine, programs: list[Program]) -> TestCase:
     case = TestCase(one_line(line.rule), one_line(line.object))
     reason = line.reason or next((p.failure.message for p in programs if p.failure is not None), "")
     text = [line.says, *(f"source: {source}" for source in line.sources)]
     for program in programs[:TOLD]:
-        text += ["", f"program {program.name}: {program.verdict}", *_story(header, program)]
+        text += ["", f"program {program.name}: {program.verdict}", *_story(program)]
     if len(programs) > TOLD:
         text += ["", f"{plural(len(programs) - TOLD, 'more program')} in the suite verbspec.programs"]
     _judge(case, line.verdict, reason, "\n".join(text))
@@ -111,14 +111,14 @@ def _choice(choice: Choice) -> TestCase:
     return case
 
 
-def _program(header: Header, program: Program) -> TestCase:
+def _program(program: Program) -> TestCase:
     case = TestCase(one_line(program.name), f"verbspec.programs.{program.kind}")
     reason = program.reason
     if program.failure is not None:
         reason = program.failure.message or reason
     elif program.trouble is not None:
         reason = program.trouble.message or reason
-    _judge(case, program.verdict, reason, "\n".join(_story(header, program)))
+    _judge(case, program.verdict, reason, "\n".join(_story(program)))
     return case
 
 
@@ -140,7 +140,7 @@ def _result(kind: type[Error | Failed | Skipped], verdict: Verdict, reason: str,
     return result
 
 
-def _story(header: Header, program: Program) -> list[str]:
+def _story(program: Program) -> list[str]:
     """Tell a program that did not pass: steps, what was seen, what was allowed, how to run it again."""
     lines = [f"{'>' if step.failing else ' '}{step.number:3} {step.text}" for step in steps_of(program)]
     if (failure := program.failure) is not None:
@@ -149,6 +149,6 @@ def _story(header: Header, program: Program) -> list[str]:
     if (trouble := program.trouble) is not None:
         lines += [f"{trouble.kind} of the {trouble.whose}: {trouble.message}"]
         lines += [trouble.evidence] if trouble.evidence else []
-    if command := replay_command(header, program):
-        lines += [f"replay: {command}"]
+    if command := replay_command(program):
+        lines += [f"replay, in the folder of the results: {command}"]
     return lines

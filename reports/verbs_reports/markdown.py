@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from verbs_reports.results import Choice, Header, Program, Results
+from verbs_reports.results import Choice, Program, Results
 from verbs_reports.summary import CONTEXT, Summary, blamed, facts_of, replay_command, steps_of, summarize
 from verbs_reports.text import clean, one_line, plural
 from verbs_reports.verdicts import Verdict
@@ -36,7 +36,7 @@ def render(results: Results) -> str:
         *(f"> {_paragraph(notice)}" for notice in summary.notices),
         f"**{summary.headline}.**",
         *_rules(summary),
-        *_programs(header, summary),
+        *_programs(summary),
         *_choices(results.choices),
         *_facts(results),
     ]
@@ -60,12 +60,12 @@ def _rules(summary: Summary) -> list[str]:
     return ["## Rules that are not pass", _table(("Verdict", "Rule", "Level", "Fired", "Why"), cells)]
 
 
-def _programs(header: Header, summary: Summary) -> list[str]:
+def _programs(summary: Summary) -> list[str]:
     blocks = []
     for program in summary.explained[:SHOWN]:
         rule = blamed(program)
         blocks.append(f"### {program.verdict}: {_code(program.name)}" + (f", {_code(rule)}" if rule else ""))
-        blocks += _story(header, program)
+        blocks += _story(program)
     if (hidden := len(summary.explained) - SHOWN) > 0:
         blocks.append(f"{plural(hidden, 'more program')} of this kind in the results file.")
     if summary.silent:
@@ -74,7 +74,7 @@ def _programs(header: Header, summary: Summary) -> list[str]:
     return ["## Programs that show it", *blocks] if blocks else []
 
 
-def _story(header: Header, program: Program) -> list[str]:
+def _story(program: Program) -> list[str]:
     failure, trouble = program.failure, program.trouble
     points = []
     if failure is not None:
@@ -86,8 +86,8 @@ def _story(header: Header, program: Program) -> list[str]:
         points.append(_paragraph(program.reason))
     if trouble is not None:
         points.append(f"{_paragraph(trouble.kind)} of the {_escape(trouble.whose)}: {_escape(trouble.message)}")
-    if command := replay_command(header, program):
-        points.append(f"replay: {_code(command)}")
+    if command := replay_command(program):
+        points.append(f"replay, in the folder of the results: {_code(command)}")
     blocks = ["\n".join(f"- {point}" for point in points)]
     if steps := steps_of(program):
         first = max(0, (failure.step if failure is not None else len(steps)) - CONTEXT - 1)

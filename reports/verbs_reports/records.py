@@ -104,6 +104,7 @@ class Program(Line, frozen=True, kw_only=True, tag="program"):
     failure: Failure | None = None
     trouble: Trouble | None = None
     reason: str = ""
+    seed: Count = 0
     file: str = ""
 
 

@@ -3,7 +3,7 @@
 A pure function of :class:`~verbs_reports.results.Results`.  Two decisions are made here, once for all
 formats.
 
-*What a truncated run says of a rule* that has no record.  The nearest suspect of a broken program gets
+*What a truncated run says of a rule* that has no record.  The rule that a broken program counts against gets
 that program's verdict: one cause, one failure.  Everything else is ``inconclusive``, also a rule that
 fired and held, since the programs that were to come might have broken it.
 
@@ -19,7 +19,8 @@ from typing import Final
 
 import msgspec
 
-from verbs_reports.results import Header, Program, Results
+from verbs_reports.blame import counts_against
+from verbs_reports.results import Program, Results
 from verbs_reports.text import plural
 from verbs_reports.verdicts import BROKEN, Verdict, worst
 
@@ -114,10 +115,9 @@ def summarize(results: Results) -> Summary:
 
 
 def blamed(program: Program) -> str:
-    """Give the id of the rule that a program speaks about: its nearest suspect, or its target, or ``""``."""
-    if program.failure is not None and program.failure.suspects:
-        return program.failure.suspects[0]
-    return program.target
+    """Give the id of the rule that a program speaks about: see :mod:`verbs_reports.blame`; or its target, or ``""``."""
+    suspects = program.failure.suspects if program.failure is not None else ()
+    return counts_against(program.target, suspects) or program.target
 
 
 def steps_of(program: Program) -> tuple[Step, ...]:
@@ -135,14 +135,12 @@ def steps_of(program: Program) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def replay_command(header: Header, program: Program) -> str:
-    """Give the command that runs one program again, from the folder of the results; ``""`` without a file."""
-    if not program.file:
-        return ""
-    words = ["verbspec", "replay", program.file, header.adapter.name]
-    for key, value in header.adapter.options.items():
-        words += ["-o", f"{key}={value}"]
-    return shlex.join(words)
+def replay_command(program: Program) -> str:
+    """Give the command that runs one program again, from the folder of the results; ``""`` without a file.
+
+    The file holds the adapter and its options, the profiles and the seed.
+    """
+    return shlex.join(["verbspec", "replay", program.file]) if program.file else ""
 
 
 def facts_of(results: Results) -> dict[str, dict[str, str]]:
@@ -217,7 +215,8 @@ def _notices(results: Results, rules: list[RuleLine], counts: dict[Verdict, int]
         if footer.note:
             notices.append(footer.note)
         if not rules:
-            notices.append("Nothing was selected: there is no rule in these results.")
+            what = "No rule was selected, only programs." if results.programs else "Nothing was selected."
+            notices.append(what)
         if footer.verdict is not results.verdict:
             notices.append(
                 f"The footer says {footer.verdict}, the records say {results.verdict}; the worse counts. "

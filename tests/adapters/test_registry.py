@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from verbs_adapters import registry
-from verbs_adapters.contract import AdapterError, Answer, Backend, Trouble
+from verbs_adapters.contract import AdapterError, Answer, Backend, Trouble, UsageError
 from verbs_adapters.remote.client import RemoteBackend
 
 TOY = Path(__file__).parent.parent / "backends" / "toy.py"
@@ -23,7 +23,7 @@ PLUGIN = '''
 import os
 import sys
 
-from verbs_adapters.contract import AdapterError, Answer, Hello
+from verbs_adapters.contract import Answer, Hello, UsageError
 
 
 class Shaky:
@@ -34,7 +34,7 @@ class Shaky:
 
     def __init__(self, options, /):
         if set(options) - {"fault"}:
-            raise AdapterError("shaky has no such option; known: fault")
+            raise UsageError("shaky has no such option; known: fault")
         self.fault = options.get("fault")
 
     def hello(self):
@@ -89,7 +89,7 @@ def test_an_entry_point_is_an_adapter(install: Install) -> None:
     backend = registry.create("shaky", {"fault": "raise"})
     assert isinstance(backend, Backend)
     assert backend.hello().name == "shaky"
-    with pytest.raises(AdapterError, match="known: fault"):
+    with pytest.raises(UsageError, match="known: fault"):
         registry.create("shaky", {"color": "red"})
 
 
@@ -102,7 +102,9 @@ def test_the_built_in_adapters_are_listed_first_with_a_line_each(install: Instal
 
 def test_an_unknown_adapter_is_told_with_those_known(install: Install) -> None:
     install(shaky="shaky_plugin:Shaky")
-    with pytest.raises(AdapterError, match=r"no adapter `shakey`; known: process, isolated, .*shaky"):
+    with pytest.raises(
+        UsageError, match=r"no adapter 'shakey'; did you mean 'shaky'\? Known: process, isolated, .*shaky"
+    ):
         registry.create("shakey", {})
 
 
@@ -151,16 +153,19 @@ def test_process_runs_a_command() -> None:
         ({}, "needs `-o command='PROGRAM ARGUMENT...'`"),
         ({"command": " "}, "needs `-o command="),
         ({"command": "a 'b"}, "cannot be split into words"),
-        ({"command": "a", "deadlin": "5"}, "no option `deadlin`; known: command, deadline, start_deadline"),
+        (
+            {"command": "a", "deadlin": "5"},
+            "no option 'deadlin'; did you mean 'deadline'.* Known: command, deadline",
+        ),
         ({"command": "a", "deadline": "soon"}, "`deadline=soon` is not a time"),
         ({"command": "a", "deadline": "0"}, "is not a time"),
         ({"command": "a", "start_deadline": "inf"}, "is not a time"),
         ({"command": "a", "grace": "nan"}, "is not a time"),
-        ({"command": "a", "blame": "me"}, "`blame=me` is neither of: backend, glue"),
+        ({"command": "a", "blame": "me"}, "the option `blame` has no value 'me'. Known: backend, glue"),
     ],
 )
 def test_options_of_process_are_checked(options: dict[str, str], complaint: str) -> None:
-    with pytest.raises(AdapterError, match=complaint):
+    with pytest.raises(UsageError, match=complaint):
         registry.create("process", options)
 
 
@@ -196,9 +201,9 @@ def test_isolated_passes_options_on_and_survives_the_end_of_the_backend(install:
 
 def test_isolated_tells_what_keeps_the_adapter_from_being_set_up(install: Install) -> None:
     install(shaky="shaky_plugin:Shaky")
-    with pytest.raises(AdapterError, match=r"needs `-o adapter=NAME`; known: process, isolated, .*shaky"):
+    with pytest.raises(UsageError, match=r"needs `-o adapter=NAME`; known: process, isolated, .*shaky"):
         registry.create("isolated", {})
-    with pytest.raises(AdapterError, match="no adapter `shakey`"):
+    with pytest.raises(UsageError, match="no adapter 'shakey'"):
         registry.create("isolated", {"adapter": "shakey"})
-    with _isolated(color="red") as backend, pytest.raises(AdapterError, match=r"status 4 .*known: fault"):
+    with _isolated(color="red") as backend, pytest.raises(UsageError, match=r"status 4 .*known: fault"):
         backend.hello()

@@ -186,5 +186,5 @@ def test_fault_is_caught_and_told_apart(fault: str) -> None:
             assert len(done.refused.suspects) <= MOST_SUSPECTS
             assert rules & set(done.refused.suspects), done.refused.suspects
 
-    again = [transcript(judge.run(short.program, short.seed), full=True) for _ in range(2)]
-    assert again[0] == again[1] == transcript(short, full=True)
+    again = [transcript(judge.engine, judge.run(short.program, short.seed), full=True) for _ in range(2)]
+    assert again[0] == again[1] == transcript(judge.engine, short, full=True)

@@ -12,6 +12,7 @@ import pytest
 from cli import Ended, verbspec
 
 from verbs_adapters.remote.client import RemoteBackend
+from verbs_conformance.rerun import Again
 from verbs_conformance.run import Run, Settings
 from verbs_conformance.session import Engine
 from verbs_reference.model import Model
@@ -60,7 +61,12 @@ def engine() -> Engine:
 def test_a_killed_backend_loses_no_earlier_record(at: int, engine: Engine, tmp_path: Path) -> None:
     command = [sys.executable, str(SABOTEUR), "killed", str(at)]
     settings = Settings(
-        "linux-kernel", "roce", out=tmp_path, adapter="process", only=("reg/valid", "inv/foreign"), rounds=1
+        "linux-kernel",
+        "roce",
+        out=tmp_path,
+        adapter="process",
+        again=Again(frozenset({"reg/valid", "inv/foreign"})),
+        rounds=1,
     )
     with closing(RemoteBackend(command)) as backend:
         code = Run(engine, backend, backend.hello(), settings).execute()

@@ -12,7 +12,7 @@ import pytest
 from softhca_rig import PAGE, Rig
 
 import verbs_adapters.softhca
-from verbs_adapters.contract import VERBS, AdapterError, Backend, Trouble
+from verbs_adapters.contract import VERBS, AdapterError, Backend, Trouble, UsageError
 from verbs_adapters.softhca import SoftHca
 from verbs_adapters.softhca.faults import FAULTS
 from verbs_adapters.softhca.options import OPTIONS
@@ -267,14 +267,14 @@ def test_what_a_driver_would_refuse() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"speed": "1"}, "known options: api"),
-        ({"pace": "slow"}, "known values: random, lazy, eager"),
+        ({"speed": "1"}, "no option 'speed'. Known: api"),
+        ({"pace": "laz"}, r"no value 'laz'; did you mean 'lazy'\? Known: random, lazy, eager"),
         ({"max_cqe": "-1"}, "natural number"),
-        ({"fault": "none"}, "known faults: "),
+        ({"fault": "none"}, "no fault 'none'.* Known: "),
     ],
 )
 def test_bad_options(options: dict[str, str], says: str) -> None:
-    with pytest.raises(AdapterError, match=says):
+    with pytest.raises(UsageError, match=says):
         SoftHca(options)
 
 

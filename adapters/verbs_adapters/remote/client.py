@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from verbs_adapters.contract import CONTRACT_VERSION, AdapterError, Answer, Hello, Trouble, Value
+from verbs_adapters.contract import CONTRACT_VERSION, AdapterError, Answer, Hello, Trouble, UsageError, Value
 from verbs_adapters.remote import messages, troubles
 from verbs_adapters.remote.child import Child, End, NoLine
 from verbs_adapters.remote.messages import Outcome, Reply, Request
@@ -41,6 +41,8 @@ DEADLINE = 10.0
 
 START_DEADLINE = 60.0
 """Seconds from the start of a child to its hello: it may load a driver or log in somewhere first."""
+
+_MISUSED = End(by_itself=True, status=messages.USAGE_STATUS)
 
 GRACE = 1.0
 """Seconds after the deadline in which an answer is late and not a hang (never more than the deadline)."""
@@ -77,6 +79,7 @@ class RemoteBackend:
         self._blame: Whose = blame
         self._env = env
         self._child: Child | None = None
+        self._end: End | None = None
         self._hello: Hello | None = None
         self._last_id = messages.NO_REQUEST
         self._ready = False
@@ -90,7 +93,7 @@ class RemoteBackend:
         if self._hello is None:
             trouble = self._start()
             if trouble is not None:
-                raise AdapterError(trouble.message)
+                raise (UsageError if self._end == _MISUSED else AdapterError)(trouble.message)
         assert self._hello is not None
         return self._hello
 
@@ -257,7 +260,8 @@ class RemoteBackend:
         child, self._child = self._child, None
         self._ready = False
         assert child is not None
-        return child.end(patience)
+        self._end = child.end(patience)
+        return self._end
 
     # -- small things ------------------------------------------------------------------------------
 

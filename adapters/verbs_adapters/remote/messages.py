@@ -20,6 +20,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from verbs_adapters.contract import Answer, Hello, Trouble
 
+USAGE_STATUS = 4
+"""The exit status of an agent whose own name or options are wrong, before its first reply."""
+
 PROTOCOL = "1.0"
 """The version of the protocol.  It is about framing; the contract has a version of its own."""
 

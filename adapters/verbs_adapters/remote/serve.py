@@ -17,7 +17,7 @@ from typing import BinaryIO, TypeVar
 import msgspec
 
 from verbs_adapters import registry
-from verbs_adapters.contract import AdapterError, Answer, Backend, Trouble, Value
+from verbs_adapters.contract import AdapterError, Answer, Backend, Trouble, UsageError, Value
 from verbs_adapters.remote import messages
 from verbs_adapters.remote.messages import Outcome, Reply, Request
 from verbs_adapters.remote.shapes import clip, wrong_arguments
@@ -148,7 +148,7 @@ def _take_stdio() -> tuple[BinaryIO, BinaryIO]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve a registered adapter; exit status 4 if it cannot be set up."""
+    """Serve a registered adapter; exit status 4 if its name or options are wrong, 3 if it cannot be set up."""
     parser = argparse.ArgumentParser(
         prog="python -m verbs_adapters.remote.serve",
         description="Serve a backend over standard input and output.",
@@ -161,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         backend = registry.create(parsed.adapter, dict(parsed.options))
     except AdapterError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 4
+        return messages.USAGE_STATUS if isinstance(error, UsageError) else 3
     with contextlib.suppress(BrokenPipeError):  # nobody is interested any more
         serve(backend, stdin, stdout)
     return 0

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from verbs_adapters.contract import AdapterError
+from verbs_adapters.contract import UsageError
 from verbs_adapters.softhca.faults import FAULTS
 
 
@@ -155,10 +155,7 @@ def parse(options: Mapping[str, str]) -> Settings:
     """Turn option text into settings, or say what is wrong with it and what is known."""
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
-        raise AdapterError(
-            f"softhca was given the option {unknown[0]!r}, which it does not have; "
-            f"known options: {', '.join(sorted(OPTIONS))}"
-        )
+        raise UsageError.unknown("softhca", "option", unknown[0], sorted(OPTIONS))
     values = {name: _value(name, option, options.get(name)) for name, option in OPTIONS.items()}
     return msgspec.convert(values, Settings)
 
@@ -170,16 +167,14 @@ def _value(name: str, option: Option, text: str | None) -> object:
     if not option.known:
         return _number(name, text)
     if text not in option.known:
-        raise AdapterError(
-            f"softhca was given {name}={text!r}, which it cannot be; known values: {', '.join(option.known)}"
-        )
+        raise UsageError.unknown(f"softhca's option {name}", "value", text, option.known)
     return text == "true" if option.known == ("false", "true") else text
 
 
 def _number(name: str, text: str) -> int:
     # 9 digits suffice for every size here, and keep one option from asking for all memory
     if not (text.isascii() and text.isdigit() and len(text) <= 9):
-        raise AdapterError(f"softhca was given {name}={text!r}; it takes a natural number below 10**9")
+        raise UsageError(f"softhca was given {name}={text!r}; it takes a natural number below 10**9")
     return int(text)
 
 
@@ -187,8 +182,5 @@ def _faults(text: str) -> frozenset[str]:
     names = frozenset(name.strip() for name in text.split(",") if name.strip())
     unknown = sorted(names - set(FAULTS))
     if unknown:
-        raise AdapterError(
-            f"softhca was asked for the fault {unknown[0]!r}, which it does not have; "
-            f"known faults: {', '.join(sorted(FAULTS))}"
-        )
+        raise UsageError.unknown("softhca", "fault", unknown[0], sorted(FAULTS))
     return names

@@ -1,0 +1,114 @@
+"""``verbspec explain`` knows every kind of word, and its transitions are those that a device makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from cli import verbspec
+
+from verbs_adapters.contract import Answer
+from verbs_adapters.softhca import SoftHca
+from verbs_conformance.target import engine, load
+from verbs_conformance.transitions import states, transitions
+
+WAY = ("RESET", "INIT", "RTR", "RTS")
+
+
+@pytest.mark.parametrize(
+    ("topic", "words"),
+    [
+        ("reg/valid", ["reg/valid  (must", "family:    sq/start", "when:", "source:"]),
+        ("reg", ["reg: 6 rules", "reg/done (must): A registration", "reg/valid (must)"]),
+        ("cq", ["cq: an object", "size: nat  (entries it can hold)", "cq/poll-error (must)"]),
+        ("cqe", ["cqe: a record", "status: status"]),
+        ("poll_cq", ["poll_cq: a verb", "takes cq: ref cq", "gives n: nat", "cq/poll-empty  (must"]),
+        ("alloc_mr", ["alloc_mr: a verb under linux-kernel"]),
+        ("stale_inv", ["a choice that the sources leave open", "the same each time", "source:"]),
+        ("same_status", ["same_status(meant: status, seen: status): a define", "cq/poll-error (must)"]),
+        ("take", ["take(cq: ref cq, h: cqe): a define", "pop(cq.q)", "cq/poll-recv (must)"]),
+        (
+            "cq/purge",
+            ["internal steps of each cq", "may run, need not", "domain:    not alive(h.qp)"],
+        ),
+        ("cq/epoch", ["cq/epoch: an invariant, for each cq c", "holds:"]),
+        ("EBUSY", ["EBUSY: a result of", "destroy_cq", "cq/destroy-busy  (must", "preferred: EBUSY"]),
+        ("unmapped", ["a choice that the sources leave open", "reg/"]),
+        ("REM_OP_ERR", ["REM_OP_ERR: one of status"]),
+        ("linux-kernel-2008", ["linux-kernel-2008: an api profile"]),
+        ("RTS-ERR", ["RTS -> ERR: states of qp_state", "the device moves it (qp.state):", "sq/to-error (must)"]),
+        ("RESET->RTS", ["is refused (qp.state):", "qp/modify-illegal (must)"]),
+        ("INVALID->VALID", ["states of mr_state", "the device moves it (mr.state):", "reg/done (must)"]),
+    ],
+)
+def test_topic(topic: str, words: list[str]) -> None:
+    ended = verbspec("explain", topic)
+
+    assert ended.code == 0, ended.text
+    for word in words:
+        assert word in ended.text
+
+
+@pytest.mark.parametrize(
+    ("topic", "words"),
+    [
+        ("RTS->ERRR", ["nothing is said about 'RTS->ERRR'", "a transition (RTS->ERR)"]),
+        ("RTS->VALID", ["nothing is said about 'RTS->VALID'"]),
+        ("regg", ["did you mean 'reg'"]),
+        ("sq/strat", ["did you mean 'sq/start'"]),
+    ],
+)
+def test_no_topic(topic: str, words: list[str]) -> None:
+    ended = verbspec("explain", topic)
+
+    assert ended.code == 4
+    for word in words:
+        assert word in ended.text
+
+
+def test_every_name_of_the_specification_is_a_topic() -> None:
+    spec = load()
+    groups: list[Any] = [spec.families, spec.objects, spec.records, spec.enums, spec.calls, spec.choices, spec.defines]
+    names = [str(name) for group in groups for name in group]
+    names += [str(v) for enum in spec.enums.values() for v in enum.values]
+
+    for name in names:
+        assert verbspec("explain", name).code == 0, name
+
+
+def moved(device: SoftHca, **args: Any) -> str:
+    answer = device.call("modify_qp", {"access": [], "peer": 0, **args})
+    assert isinstance(answer, Answer)
+    return answer.result
+
+
+def made(device: SoftHca, verb: str, **args: Any) -> int:
+    answer = device.call(verb, args)
+    assert isinstance(answer, Answer)
+    return int(next(iter(answer.out.values())))
+
+
+@pytest.mark.parametrize("old", [*WAY, "ERR"])
+@pytest.mark.parametrize("new", [*WAY, "ERR"])
+def test_a_call_moves_a_queue_pair_as_a_device_does(old: str, new: str) -> None:
+    device = SoftHca({})
+    device.reset(1)
+    pd, cq = made(device, "alloc_pd"), made(device, "create_cq", cqe=8)
+    qps = [made(device, "create_qp", pd=pd, send_cq=cq, recv_cq=cq, max_send_wr=4, max_recv_wr=4) for _ in range(2)]
+    for state in WAY[1 : WAY.index(old) + 1] if old in WAY else ["INIT", "ERR"]:
+        assert moved(device, qp=qps[0], state=state, peer=qps[1]) == "0"
+
+    accepted = moved(device, qp=qps[0], state=new, peer=qps[1]) == "0"
+
+    model = engine("linux-kernel", "roce").model
+    told = [t for t in transitions(model, old, new) if t.rule in {c.id for c in model.calls["modify_qp"].cases}]
+    assert told, "the specification says nothing of it"
+    assert {t.refuses for t in told} == {not accepted}
+    assert {t.field for t in told} == {"qp.state"}
+
+
+def test_states_are_what_rules_assign() -> None:
+    found = states(engine("linux-kernel", "roce").model)
+
+    assert {"qp_state", "mr_state"} <= found.keys()
+    assert "opcode" not in found

@@ -1,0 +1,41 @@
+"""A reason why a rule need not fire is only given to a backend of which it is true."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from verbs_adapters.softhca import SoftHca
+from verbs_conformance.run import Run, Settings
+from verbs_conformance.target import engine, load
+from verbs_conformance.unwitnessed import reasons
+from verbs_reports.verdicts import Verdict
+
+
+def verdict(rule: str, capabilities: tuple[str, ...]) -> tuple[Verdict, str]:
+    backend = SoftHca({})
+    hello = msgspec.structs.replace(backend.hello(), capabilities=capabilities)
+    settings = Settings("linux-kernel", "roce", select=(rule,), out=Path("unused"))
+    (record,) = Run(engine("linux-kernel", "roce"), backend, hello, settings).rule_records()
+    return record.verdict, record.reason
+
+
+def test_a_reason_holds_for_a_backend_with_the_capability_only() -> None:
+    found, reason = verdict("mr/alloc-unsupported", ("MEM_MGT_EXTENSIONS",))
+    assert found == Verdict.UNSUPPORTED
+    assert "declares MEM_MGT_EXTENSIONS" in reason
+
+    assert verdict("mr/alloc-unsupported", ())[0] == Verdict.NOT_RUN
+
+
+@pytest.mark.parametrize("rule", sorted(reasons()))
+def test_reasons_say_nothing_of_a_backend_that_is_not_checked(rule: str) -> None:
+    reason = reasons()[rule]
+
+    assert ("backend" in reason.text) == bool(reason.capability)
+    if reason.verdict == Verdict.UNSUPPORTED:
+        assert reason.capability
+    if "permits" in reason.text:
+        assert load().rules[rule].level == "may"
