@@ -8,7 +8,7 @@ and outputs are the specification's; none is known here.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from verbs_adapters.contract import Answer, Backend, Hello, Trouble
@@ -122,6 +122,7 @@ class Session:
         self.unobserved = 0
         self.allow_undefined = allow_undefined
         self._last_count = 0
+        self._valued: tuple[Step | None, int, tuple[Any, ...]] = (None, 0, ())
         self.log: list[tuple[Step, Outcome]] = []
 
     def run(self, step: Step) -> list[tuple[Step, Outcome]]:
@@ -158,6 +159,11 @@ class Session:
 
     def values(self, step: Step) -> tuple[Any, ...]:
         """The arguments in the model's terms, defaults where the program gives none."""
+        if self._valued[0] is not step or self._valued[1] != self.belief.time:
+            self._valued = (step, self.belief.time, self._evaluated(step))
+        return self._valued[2]
+
+    def _evaluated(self, step: Step) -> tuple[Any, ...]:
         code = self.code(step.call)
         made = []
         for unknown in step.args.keys() - code.params.keys():
@@ -216,17 +222,6 @@ class Session:
         if problem is None:
             self._bind(step, code, bound)
         return Outcome(seen, problem)
-
-    def in_flight(self) -> int:
-        """How many elements stand in the device's queues, in the first explanation."""
-        slots = self.model.layout.slot
-        return self.belief.evaluate(  # type: ignore[no-any-return]
-            lambda store: sum(
-                len(store.objects[number][slots[kind][name]])
-                for (kind, name), busy in store.active.items()
-                for number in busy
-            )
-        )
 
     def live(self) -> dict[str, str]:
         """The names of live objects with their kinds."""
@@ -324,6 +319,7 @@ class Session:
                 raise ValueError(f"{value!r} is not a {kind}")
 
 
+@cache
 def pattern(text: str) -> str:
     """Bytes of a program: ``pattern`` with a number makes 4096 bytes that differ at every place."""
     if text.startswith("pattern"):
