@@ -126,14 +126,18 @@ class Judge:
         made.reason = trouble.message
 
     def close(self, session: Session, made: Judgement) -> None:
-        """Take over what the session has counted."""
+        """Take over what the session has counted.
+
+        What a drawn program's last calls leave open is not worked out: the rules that it fired are many, and none of
+        them is a witness's."""
+        thorough = made.program.kind != "stateful"
         if made.refused is not None:
             made.allowed = allowed.lines(session.belief, made.refused.action, session.given)
         made.calls, made.unobserved = session.calls, session.unobserved
         made.belief = session.belief.largest
-        for rule, count in session.belief.certain().items():
+        for rule, count in session.belief.certain(thorough=thorough).items():
             made.fired[rule] = made.fired.get(rule, 0) + count
-        made.possible = {r: 1 for r in sorted(session.belief.possible()) if r not in made.fired}
+        made.possible = {r: 1 for r in sorted(session.belief.possible(thorough=thorough)) if r not in made.fired}
         made.deviations = dict(session.belief.deviations)
         if made.verdict == Verdict.PASS and made.deviations:
             made.verdict = Verdict.DEVIATION

@@ -17,7 +17,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from verbs_adapters.contract import AdapterError
 from verbs_conformance.judge import Judge, Judgement
@@ -28,10 +28,12 @@ from verbs_reports.verdicts import Verdict
 
 STEPS = 40
 CHUNK = 25
-WIDEST = 32
-"""A program that leaves more explanations than this is not drawn further: its calls would cost too much."""
-DEEPEST = 5
+TANGLED = 8
+"""A step that would tell more orders of what is in flight apart than about this waits for the device to be silent: that
+many explanations cost too much."""
+DEEPEST = 4
 """So many elements in the device's queues, and no more work is given to it: more orders than that cost too much."""
+SETTLE = Step("settle", {})
 USUAL = 10
 """Of sixteen draws so many give a menu's first entry."""
 
@@ -43,6 +45,10 @@ class Disagreement(Exception):
         suspects = judgement.refused.suspects if judgement.refused else (judgement.reason,)
         super().__init__(f"suspects: {', '.join(suspects)}")
         self.judgement = judgement
+
+
+class TimeUp(BaseException):
+    """The budget is used up: no failure, and so nothing that hypothesis is to catch and to try again."""
 
 
 def entry(menu: Menu, offered: Sequence[str], draw: int) -> str:
@@ -67,6 +73,11 @@ class Driver:
         self.steps: list[Step] = []
         self.fresh = 1
         self.made_of: dict[str, int] = {}
+        self.kinds: frozenset[str] | None = None
+        self.is_silent = True
+        """Whether the device was silent just now."""
+        self.stuck = 0
+        """What stood in its queues then: it waits for the consumer."""
 
     def start(self) -> None:
         """Reset the backend and run the fixture."""
@@ -81,21 +92,34 @@ class Driver:
         for kind, _ in self.session.names.values():
             self.made_of[kind] = self.made_of.get(kind, 0) + 1
 
+    def can(self, shape: Shape) -> bool:
+        """Whether there is an object of each kind that the shape needs."""
+        if self.kinds is None:
+            self.kinds = frozenset(self.session.live().values())
+        return shape.needs <= self.kinds
+
     def draw(self, shape: Shape, draws: Sequence[int]) -> Step | None:
-        """The step of a shape for these draws; None if it cannot be made now or would break a duty."""
-        if time.monotonic() > self.until or len(self.session.belief.branches) > WIDEST:
-            return None
-        if shape.call in self.judge.engine.giving and self.session.in_flight() >= DEEPEST:
-            return None
+        """The step of a shape for these draws, or a wait for silence if it would cost too much now; None if it
+        cannot be made or would break a duty.  TimeUp if the budget is used up."""
+        if time.monotonic() > self.until:
+            raise TimeUp
         names = self.session.live()
         order = iter(draws)
         step = build(shape, names, self.fresh, self.made_of, lambda menu, offered: entry(menu, offered, next(order)))
         if step is None or self.session.breaks_duty(step):
             return None
+        belief = self.session.belief
+        giving = shape.call in self.judge.engine.giving
+        if giving and not self.is_silent and belief.in_flight() >= DEEPEST + self.stuck:
+            return SETTLE
+        if belief.tangle(shape.call) > TANGLED:
+            return None if self.is_silent else SETTLE
         return step
 
     def run(self, step: Step, *, keep: bool = True) -> None:
         """Run a step; Disagreement if nothing explains its outcome."""
+        self.kinds = None
+        self.is_silent = step.call == SETTLE.call
         if keep:
             self.steps.append(step)
             self.fresh += 1
@@ -103,6 +127,8 @@ class Driver:
             self.made.lines.append(f"{done} -> {outcome.seen}")
             if outcome.problem is not None:
                 self._stop(done, outcome)
+        if self.is_silent:
+            self.stuck = self.session.belief.in_flight()
         for i in step.out:
             kind = self.session.names.get(step.out[i], ("", 0))[0]
             if keep and kind:
@@ -166,6 +192,8 @@ class Stateful:
         )
         try:
             run_state_machine_as_test(seed(number)(machine), settings=options)
+        except TimeUp:
+            return None
         except Disagreement as e:
             self.done = []
             return e.judgement
@@ -206,7 +234,7 @@ def machine_class(
     body: dict[str, Any] = {}
     for shape in known:
         body[shape.name] = _rule_of(shape)
-    body["settle"] = rule()(lambda self: self.driver.run(Step("settle", {})))
+    body["settle"] = rule()(lambda self: self.driver.run(SETTLE))
     return type("Conformance", (Machine,), body)
 
 
@@ -219,4 +247,4 @@ def _rule_of(shape: Shape) -> Any:
             self.driver.run(step)
 
     act.__name__ = shape.name
-    return rule(draws=draws)(act)
+    return precondition(lambda self: self.driver.can(shape))(rule(draws=draws)(act))

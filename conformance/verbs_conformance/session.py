@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from verbs_adapters.contract import Answer, Backend, Hello, Trouble
@@ -125,6 +125,7 @@ class Session:
         self._last_count = 0
         self.given: frozenset[str] = frozenset()
         """The outputs that the last answer held."""
+        self._valued: tuple[Step | None, int, tuple[Any, ...]] = (None, 0, ())
         self.log: list[tuple[Step, Outcome]] = []
         self.lost: dict[str, str] = {}
         """Names of objects that a call was to make and did not, as the rules allow, with the call and its answer."""
@@ -167,6 +168,11 @@ class Session:
 
     def values(self, step: Step) -> tuple[Any, ...]:
         """The arguments in the model's terms, defaults where the program gives none."""
+        if self._valued[0] is not step or self._valued[1] != self.belief.time:
+            self._valued = (step, self.belief.time, self._evaluated(step))
+        return self._valued[2]
+
+    def _evaluated(self, step: Step) -> tuple[Any, ...]:
         code = self.code(step.call)
         made = []
         for unknown in step.args.keys() - code.params.keys():
@@ -229,17 +235,6 @@ class Session:
                 self.lost = {name: why for name, why in self.lost.items() if name not in step.out.values()}
             self.lost.update({name: f"{step} -> {seen}" for name in step.out.values() if name not in self.names})
         return Outcome(seen, problem)
-
-    def in_flight(self) -> int:
-        """How many elements stand in the device's queues, in the first explanation."""
-        slots = self.model.layout.slot
-        return self.belief.evaluate(  # type: ignore[no-any-return]
-            lambda store: sum(
-                len(store.objects[number][slots[kind][name]])
-                for (kind, name), busy in store.active.items()
-                for number in busy
-            )
-        )
 
     def live(self) -> dict[str, str]:
         """The names of live objects with their kinds."""
@@ -337,6 +332,7 @@ class Session:
                 raise ValueError(f"{value!r} is not a {kind}")
 
 
+@cache
 def pattern(text: str) -> str:
     """Bytes of a program: ``pattern`` with a number makes 4096 bytes that differ at every place."""
     if text.startswith("pattern"):

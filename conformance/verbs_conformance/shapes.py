@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 from verbs_conformance.session import Step
 from verbs_reference.model import Model
@@ -36,6 +37,11 @@ class Shape:
     menus: tuple[Menu, ...]
     makes: tuple[str, ...]
     """Kinds of the objects that the call makes, in order."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Kinds of which there must be an object."""
+        return frozenset(m.kind for m in self.menus if m.entries == ("each",))
 
 
 def shapes(model: Model) -> list[Shape]:
@@ -86,17 +92,34 @@ def _escape(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def options(menu: Menu, names: Names, chosen: dict[str, str], fresh: int) -> list[str]:
-    """The texts that a menu offers now."""
-    found: list[str] = []
-    for entry in menu.entries:
-        if entry == "each":
-            found += [name for name, kind in names.items() if kind == menu.kind]
-        elif entry == "fresh":
-            found.append(str(fresh))
-        else:
-            found.append(entry.format(**chosen))
-    return found
+class Offer(Sequence[str]):
+    """What a menu offers now, each text made when it is asked for."""
+
+    def __init__(self, menu: Menu, names: Names, chosen: dict[str, str], fresh: int) -> None:
+        self._chosen, self._fresh = chosen, fresh
+        self._entries: list[tuple[str, bool]] = []
+        for entry in menu.entries:
+            if entry == "each":
+                self._entries += [(name, False) for name, kind in names.items() if kind == menu.kind]
+            else:
+                self._entries.append((entry, True))
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self._text(*e) for e in self._entries[index]]
+        return self._text(*self._entries[index])
+
+    def _text(self, entry: str, template: bool) -> str:
+        if not template:
+            return entry
+        return str(self._fresh) if entry == "fresh" else entry.format(**self._chosen)
 
 
 def build(
@@ -109,7 +132,7 @@ def build(
     """A step of this shape; ``pick`` chooses from each menu, None where nothing can be chosen."""
     chosen: dict[str, str] = {}
     for menu in shape.menus:
-        offered = options(menu, names, chosen, fresh)
+        offered = Offer(menu, names, chosen, fresh)
         text = pick(menu, offered) if offered else None
         if text is None:
             return None

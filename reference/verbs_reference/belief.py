@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from verbs_reference.model import CallCase, CallCode, Model
-from verbs_reference.pending import Analysis
+from verbs_reference.pending import Analysis, Pending
 from verbs_reference.search import Capped, Found, Search, note
 from verbs_reference.store import Entry, Store
 from verbs_reference.walk import NO_DEBTS, Debts
@@ -56,6 +56,8 @@ class Branch:
     maybe: frozenset[str] = frozenset()
     trail: Any = None
     debts: Debts = field(default_factory=lambda: NO_DEBTS)
+    pending: Pending | None = None
+    """What may still happen in this state; None if nobody has asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class Belief:
         self.deviations: dict[str, int] = {}
         self.time = 0
         self._numbers = 1_000_000
+        self._history: tuple[int, list[tuple[Fired, frozenset[str]]]] = (-1, [])
 
     # -- what a driver asks ----------------------------------------------------------------------
 
@@ -114,17 +117,23 @@ class Belief:
             found.add(option)
         return frozenset(found)
 
-    def certain(self) -> Fired:
-        """How often each rule fired at least, whatever happened."""
-        rows = [fired for fired, _ in self._histories()]
+    def certain(self, *, thorough: bool = True) -> Fired:
+        """How often each rule fired at least, whatever happened; if not thorough, without what only silence tells."""
+        rows = [fired for fired, _ in (self._histories() if thorough else self._told())]
         return {r: k for r in rows[0] if (k := min(row.get(r, 0) for row in rows))}
 
-    def possible(self) -> frozenset[str]:
-        """The rules that fired in some explanation."""
-        return frozenset(r for fired, maybe in self._histories() for r in (*fired, *maybe))
+    def possible(self, *, thorough: bool = True) -> frozenset[str]:
+        """The rules that fired in some explanation; if not thorough, without what only silence tells."""
+        told = self._histories() if thorough else self._told()
+        return frozenset(r for fired, maybe in told for r in (*fired, *maybe))
+
+    def _told(self) -> list[tuple[Fired, frozenset[str]]]:
+        return [(b.fired, b.maybe) for b in self.branches]
 
     def _histories(self) -> list[tuple[Fired, frozenset[str]]]:
         """What fired in each explanation, and what fired in some that are otherwise like it."""
+        if self._history[0] == self.time:
+            return self._history[1]
         made: list[tuple[Fired, frozenset[str]]] = []
         for branch in self.branches:
             if branch.debts:
@@ -132,6 +141,7 @@ class Belief:
                 made.extend((f.fired, f.maybe) for f in found)
             else:
                 made.append((branch.fired, branch.maybe))
+        self._history = (self.time, made)
         return made
 
     def evaluate(self, function: Any, *args: Any) -> Any:
@@ -189,6 +199,22 @@ class Belief:
             with suppress(Capped):
                 self._in(branch, lambda b=branch: self.search.rulings(code, action, b, look))
 
+    def tangle(self, call: str) -> int:
+        """About how many explanations a call may leave: what is in the device's queues, in all branches, if the
+        call tells apart how far the device has got; otherwise 0."""
+        return len(self.branches) * self.in_flight() if call in self.search.calls.tangling else 0
+
+    def in_flight(self) -> int:
+        """How many elements stand in the queues that the device takes from, in the first branch."""
+        slots = self.model.layout.slot
+        return self.evaluate(  # type: ignore[no-any-return]
+            lambda store: sum(
+                len(store.objects[number][slots[kind][name]])
+                for (kind, name), busy in store.active.items()
+                for number in busy
+            )
+        )
+
     # -- machinery -------------------------------------------------------------------------------
 
     def _directly(self, code: CallCode, action: Action) -> bool:
@@ -198,6 +224,7 @@ class Belief:
         if trial is None:
             return False
         self.store.journal.clear()
+        branch.pending = None
         branch.trail = note(trial, action, branch.fired, branch.trail)
         if trial.deviates:
             for case in trial.ruling:

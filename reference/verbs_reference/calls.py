@@ -62,6 +62,9 @@ class Calls:
         self.touched = _touched_by_steps(statics)
         self.facts: dict[str, CallFacts] = {}
         self.queues: dict[str, tuple[n.Expr, Function] | None] = {}
+        self.tangling: set[str] = set()
+        """The calls that tell apart how far the device has got: their outputs show, or their effects cut short, what
+        internal steps do."""
         for code in self.model.calls.values():
             names = [x for x in (*code.params, *code.outputs) if x not in code.creates]
             self.queues[code.name] = self._queue(code)
@@ -73,6 +76,8 @@ class Calls:
         guard = [] if case.guard_tree is None else self._risks(fp.reads(case.guard_tree))
         outputs = [] if case.outputs_tree is None else self._risks(fp.reads(case.outputs_tree))
         effect = self._risks(fp.effects(case.body))
+        if any(a.part in "VAM" for a in outputs) or any(a.writes and a.part in "VA" for a in effect):
+            self.tangling.add(code.name)
         every = [*code.params, *code.outputs]
 
         def atoms(accesses: Iterable[Access]) -> Function | None:

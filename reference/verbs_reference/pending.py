@@ -12,7 +12,7 @@ alone.  ``statics`` holds what does not depend on the state."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -33,10 +33,62 @@ MOST = 64
 
 @dataclass(slots=True)
 class Pending:
-    """The moves that may come: their footprints, and for each those that bring its element to its queue."""
+    """The moves that may come: their footprints, and for each those that bring its element to its queue.
+
+    A set of moves is a number, with a bit for each place in ``moves``.
+    """
 
     prints: dict[Move, Footprint]
     before: dict[Move, list[Move]]
+    moves: list[Move] = field(default_factory=list)
+    places: dict[Move, int] = field(default_factory=dict)
+    conflicts: dict[int, int] = field(default_factory=dict)
+    """By place of a move: those that must not be exchanged with it; computed when asked for."""
+    suppliers: dict[int, int] = field(default_factory=dict)
+    """By place of a move: those that may bring about what it needs."""
+    silent: dict[tuple[bool, int], int] = field(default_factory=dict)
+    """As ``conflicts``, as far as it matters to silence."""
+
+    def __post_init__(self) -> None:
+        self.moves = list(self.prints)
+        self.places = {m: i for i, m in enumerate(self.moves)}
+
+    def bits(self, moves: Iterable[Move]) -> int:
+        """The set of these moves, without what may not come."""
+        made = 0
+        for m in moves:
+            place = self.places.get(m)
+            if place is not None:
+                made |= 1 << place
+        return made
+
+    def conflicting(self, place: int) -> int:
+        """The moves of other processes for which and the move at this place the order matters."""
+        known = self.conflicts.get(place)
+        if known is None:
+            own = self.prints[self.moves[place]]
+            process = self.moves[place][0]
+            known = 0
+            for i, (other, theirs) in enumerate(self.prints.items()):
+                # prints are in the order of places
+                if other[0] != process and not (
+                    own.writes.isdisjoint(theirs.touched) and theirs.writes.isdisjoint(own.touched)
+                ):
+                    known |= 1 << i
+            self.conflicts[place] = known
+        return known
+
+    def supplying(self, place: int) -> int:
+        """The moves of other processes that may write what the move at this place needs."""
+        known = self.suppliers.get(place)
+        if known is None:
+            needs, process = self.prints[self.moves[place]].needs, self.moves[place][0]
+            known = 0
+            for i, (other, theirs) in enumerate(self.prints.items() if needs else ()):
+                if other[0] != process and not theirs.writes.isdisjoint(needs):
+                    known |= 1 << i
+            self.suppliers[place] = known
+        return known
 
 
 NOTHING = Pending({}, {})

@@ -76,7 +76,7 @@ class Search:
         cases = self._candidates(code, action)
         if not cases or (branch.debts and any(self.store.active.values())):
             return None
-        if not self._is_mere_look(cases) and self._relevant(code, cases, action)[1] is not None:
+        if not self._is_mere_look(cases) and self._relevant(code, cases, action, branch)[1] is not None:
             return None
         trials = list(self._outcomes(code, cases, action))
         if len(trials) != 1:
@@ -97,7 +97,7 @@ class Search:
             made = list(self._try(code, cases, action, branch, [], branch.debts))
             if made:
                 return made
-        pending, call = self._relevant(code, cases, action)
+        pending, call = self._relevant(code, cases, action, branch)
         wanted = self.calls.wanted(self.store, code, cases, action) if call is not None else None
         walk = Walk(self, pending, call, branch.debts, wanted)
         self._left = self.limit
@@ -119,7 +119,9 @@ class Search:
             if action.result in c.returns and (c.plain is None or c.plain(store, *action.args, *action.outputs))
         ]
 
-    def _relevant(self, code: CallCode, cases: list[CallCase], action: Action) -> tuple[Pending, Footprint | None]:
+    def _relevant(
+        self, code: CallCode, cases: list[CallCase], action: Action, branch: Branch
+    ) -> tuple[Pending, Footprint | None]:
         """The footprints of all moves and of the call; none if nothing that is pending can matter to it."""
         if not any(self.store.active.values()):
             return NOTHING, None
@@ -132,7 +134,13 @@ class Search:
         call.touched = call.reads | call.needs | (call.writes - {ANY})
         if not call.touched and not call.writes:
             return NOTHING, None
-        return self.analysis.pending(self.store), call
+        return self._pending(branch), call
+
+    def _pending(self, branch: Branch) -> Pending:
+        """Every step that may come in a branch, whose state is the store's."""
+        if branch.pending is None:
+            branch.pending = self.analysis.pending(self.store)
+        return branch.pending
 
     def _drop_indifferent(self, code: CallCode, cases: list[CallCase], action: Action, call: Footprint) -> None:
         """Leave out what the call reads where it makes no difference whether a step has changed it.
@@ -345,15 +353,40 @@ class Search:
         that matters."""
         if not any(self.store.active.values()):
             return [self._as_found(branch, [], NO_DEBTS)]
-        pending = self.analysis.pending(self.store)
+        mark = len(self.store.journal)
+        forced, ends = self._forced()
+        if ends and (not all_of_it or not any(self.store.active.values())):
+            made = [self._as_found(branch, forced, NO_DEBTS)]
+            self.store.undo(mark)
+            return made
+        pending = self.analysis.pending(self.store) if forced else self._pending(branch)
         must = [m for m in pending.prints if not self.model.families[m[0][0]].optional]
         age = max(branch.debts.values(), default=0) + 1
         debts = {m: branch.debts.get(m, age) for m in must}
         self._left = self.limit
-        made: list[Found] = []
+        made = []
         silence = Silence(self, pending, debts, forks=all_of_it)
-        silence.explore(lambda path, left: made.append(self._as_found(branch, path, left)))
+        silence.explore(lambda path, left: made.append(self._as_found(branch, [*forced, *path], left)))
+        self.store.undo(mark)
         return made
+
+    def _forced(self) -> tuple[list[Step], bool]:
+        """Take steps as long as one only can come next, and must; those taken, and whether none has to come then."""
+        made: list[Step] = []
+        while True:
+            found = [
+                step
+                for i, family in enumerate(self.model.families)
+                for number in self.store.active[family.trigger]
+                for step in self.steps((i, number))
+            ]
+            if len(found) != 1 or self.is_optional(found[0]) or not self.take(found[0]):
+                return made, all(self.is_optional(s) for s in found)
+            made.append(found[0])
+
+    def is_optional(self, step: Step) -> bool:
+        """Whether the step need never happen."""
+        return self.model.families[step.process[0]].optional
 
     def _as_found(self, branch: Branch, path: list[Step], debts: Debts) -> Found:
         fired, trail = self._fired(branch, path)
@@ -380,7 +413,7 @@ class Search:
 
     def explain(self, code: CallCode, action: Action, branch: Branch) -> Report:
         """Why nothing explains the call: what the rules would have allowed, and which rules decided that."""
-        pending, call = self._relevant(code, code.cases, action)
+        pending, call = self._relevant(code, code.cases, action, branch)
         walk = Walk(self, pending, call, branch.debts)
         self._left = self.limit
         report = Report()

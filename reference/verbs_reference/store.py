@@ -10,6 +10,7 @@ objects, look-up tables and the sets of busy queues alike.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -383,10 +384,16 @@ def slice_places(places: tuple[tuple[int, int], ...], start: int, length: int) -
     return tuple(made)
 
 
+_KNOWN = re.compile(f"[^{UNKNOWN}]+")
+"""Stretches of content that are known."""
+
+
 def same_bytes(left: str, right: str) -> bool:
     """Whether two contents can be equal, given that unknown bytes may hold anything."""
     if left == right:
         return True
     if len(left) != len(right) or (UNKNOWN not in left and UNKNOWN not in right):
         return False
-    return all(a == b or UNKNOWN in {a, b} for a, b in zip(left, right, strict=True))
+    if UNKNOWN in right:
+        return all(a == b or UNKNOWN in {a, b} for a, b in zip(left, right, strict=True))
+    return all(right.startswith(known[0], known.start()) for known in _KNOWN.finditer(left))

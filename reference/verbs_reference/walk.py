@@ -15,7 +15,7 @@ come later."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -63,22 +63,23 @@ class Walk:
     ) -> None:
         self.search = search
         self.store = search.store
+        self.pending = pending
         self.prints = pending.prints
         self.before = pending.before
+        self.moves = pending.moves
+        self.places = pending.places
         self.wanted = wanted
         self.debts = debts
         self.seen: set[Key] = set()
         self.forked = False
-        self._conflicts: dict[Move, list[Move]] = {}
-        self._supplies: dict[Move, list[Move]] = {}
-        self._meeting: list[Move] = []
-        self._pushing: list[tuple[Move, list[int]]] = []
+        self._meeting = 0
+        self._pushing: list[tuple[int, list[int]]] = []
         self._call = call or Footprint()
         self._meet(self._call)
         self._takers = search.takers
         self._slots = search.slots
         self._facts = search.analysis.families
-        self._barred = self._find_barred() if wanted is not None else set()
+        self._barred = self._find_barred() if wanted is not None else 0
 
     def explore(self, visit: Visit) -> None:
         """Visit each state in which the call may be tried, once for each set of steps that leads there."""
@@ -86,7 +87,7 @@ class Walk:
 
     def _from(self, path: list[Step], debts: Debts, key: Key, visit: Visit) -> None:
         self.search.count()
-        after = self._released(debts, self._owed_to_call(debts), max(debts.values())) if debts else debts
+        after = self._released(debts, self._owed_to_call(debts)) if debts else debts
         if after is not None:
             visit(path, after)
         if self.prints:
@@ -98,55 +99,57 @@ class Walk:
         store = self.store
         mark = len(store.journal)
         for step in steps:
+            left = self._alive(debts) if debts and self.search.is_optional(step) else debts
             if self.search.take(step):
                 longer = [*path, step]
                 if not self.forked:
-                    self._from(longer, debts, key, visit)
+                    self._from(longer, left, key, visit)
                 else:
                     state = (key[0] ^ store.delta(mark), key[1] + hash((step.process[0], step.case, "rule")))
                     if state not in self.seen:
                         self.seen.add(state)
-                        self._from(longer, debts, state, visit)
+                        self._from(longer, left, state, visit)
             store.undo(mark)
 
     # -- stubborn sets ---------------------------------------------------------------------------
 
-    def stubborn(self, first: Iterable[Move], debts: Debts, *, owed: int = 0) -> tuple[list[Step], Debts]:
+    def stubborn(self, first: int, debts: Debts, *, owed: int = 0) -> tuple[list[Step], Debts]:
         """The steps of a stubborn set that may run now, and the debts that are left if debts held a move
         up in vain.
 
-        ``owed``, if not 0, restricts the set to debts up to that silence.
+        ``owed`` restricts the set to debts of that age or older: nothing else can have happened by then.
         """
-        chosen: set[Move] = set()
+        out = self._younger(debts, owed) if owed else self._barred
         steps: list[Step] = []
-        todo = list(first)
+        todo = first & ~out
+        objects = self.store.objects
         while todo:
-            move = todo.pop()
-            if (
-                move in chosen
-                or move not in self.prints
-                or (debts.get(move, owed + 1) > owed if owed else move in self._barred)
-            ):
-                continue
-            chosen.add(move)
+            bit = todo & -todo
+            out |= bit  # what was chosen is not looked at again
+            place = bit.bit_length() - 1
+            move = self.moves[place]
             process, element = move
-            queue = self.store.objects[process[1]][self._slots[process[0]]]
+            queue = objects[process[1]][self._slots[process[0]]]
             if not queue or queue[0] != element:
-                todo.extend(self._to_wait_for(move, queue))
+                todo = (todo | self.pending.bits(self._to_wait_for(move, queue))) & ~out
                 continue
             found = self.search.steps(process)
             if not owed:
                 found = self._allowed(move, found)
-            if found and debts and not owed:
-                older = self._older_debts(move, debts)
-                left = self._released(debts, older, self._age(move, debts) - 1) if older else debts
-                if left is None:
-                    todo.extend(older)
-                    continue
-                debts = left
+                if found and debts:
+                    older = self._older_debts(place, debts)
+                    left = self._released(debts, older) if older else debts
+                    if left is None:
+                        todo = (todo | self.pending.bits(older)) & ~out
+                        continue
+                    debts = left
             steps += found
-            todo.extend(self._in_conflict(move) if found else self._suppliers(move))
+            todo = (todo | (self._in_conflict(place) if found else self.pending.supplying(place))) & ~out
         return steps, debts
+
+    def _younger(self, debts: Debts, age: int) -> int:
+        """The moves that are no debts of this age or older."""
+        return ~self.pending.bits(m for m, a in debts.items() if a <= age)
 
     def _to_wait_for(self, move: Move, queue: tuple[Any, ...]) -> list[Move]:
         """What must come first so that the element gets to the head of its queue."""
@@ -163,12 +166,12 @@ class Walk:
                 return True
         return False
 
-    def _first(self) -> list[Move]:
+    def _first(self) -> int:
         """The moves that meet the call."""
-        made = list(self._meeting)
-        for move, places in self._pushing:
+        made = self._meeting
+        for bit, places in self._pushing:
             if any(self._is_empty(cell) for cell in places):
-                made.append(move)
+                made |= bit
         return made
 
     def _is_empty(self, cell: int) -> bool:
@@ -177,59 +180,35 @@ class Walk:
 
     def _meet(self, call: Footprint) -> None:
         """Find the moves that meet the call, and those that do while some queue is empty."""
-        for move, own in self.prints.items():
+        for place, own in enumerate(self.prints.values()):
             common = (own.writes & call.touched) | (call.writes & own.touched)
             if any(a < 0 or a & 3 != 2 for a in common):
-                self._meeting.append(move)
+                self._meeting |= 1 << place
             elif common:
-                self._pushing.append((move, [a >> 2 for a in common]))
+                self._pushing.append((1 << place, [a >> 2 for a in common]))
 
-    def _in_conflict(self, move: Move) -> list[Move]:
-        known = self._conflicts.get(move)
-        if known is None:
-            own = self.prints.get(move)
-            known = (
-                []
-                if own is None
-                else [
-                    other
-                    for other, theirs in self.prints.items()
-                    if not (own.writes.isdisjoint(theirs.touched) and theirs.writes.isdisjoint(own.touched))
-                    and other[0] != move[0]
-                ]
-            )
-            self._conflicts[move] = known
-        return known
-
-    def _suppliers(self, move: Move) -> list[Move]:
-        known = self._supplies.get(move)
-        if known is None:
-            own = self.prints.get(move)
-            known = self._supplies[move] = (
-                []
-                if own is None or not own.needs
-                else [
-                    o
-                    for o, theirs in self.prints.items()
-                    if o[0] != move[0] and not theirs.writes.isdisjoint(own.needs)
-                ]
-            )
-        return known
+    def _in_conflict(self, place: int) -> int:
+        return self.pending.conflicting(place)
 
     def is_minimal(self, path: list[Step]) -> bool:
         """Whether each step of a path matters to a later one or to the call.
 
         If not, the path without it is met too, and leads to the same with that step after the call.
         """
-        meeting = set(self._first())
-        moves = [(s.process, s.head) for s in path]
-        for i, move in enumerate(moves):
-            if move in meeting or not self.prints[move].writes.isdisjoint(self._call.touched):
+        meeting = self._first()
+        places = [self.places[(s.process, s.head)] for s in path]
+        moves = self.moves
+        for i, place in enumerate(places):
+            if meeting >> place & 1 or not self.prints[moves[place]].writes.isdisjoint(self._call.touched):
                 continue
-            conflicts = self._in_conflict(move)
+            conflicts = self._in_conflict(place)
+            move = moves[place]
             if not any(
-                m in conflicts or m[0] == move[0] or move in self.before.get(m, ()) or move in self._suppliers(m)
-                for m in moves[i + 1 :]
+                conflicts >> p & 1
+                or moves[p][0] == move[0]
+                or move in self.before.get(moves[p], ())
+                or self.pending.supplying(p) >> place & 1
+                for p in places[i + 1 :]
             ):
                 return False
         return True
@@ -241,37 +220,44 @@ class Walk:
         return element in self.store.objects[process[1]][self._slots[process[0]]] or self._may_arrive(move)
 
     def _owed_to_call(self, debts: Debts) -> list[Move]:
-        return [m for m in self._first() if m in debts and self._remains(m)]
+        meeting = self._first()
+        return [m for m in debts if meeting & self.pending.bits((m,)) and self._remains(m)]
 
-    def _older_debts(self, move: Move, debts: Debts) -> list[Move]:
+    def _older_debts(self, place: int, debts: Debts) -> list[Move]:
         """The debts that a move must wait for; steps that need never happen are not held up."""
+        move = self.moves[place]
         if self.search.model.families[move[0][0]].optional:
             return []
-        age = self._age(move, debts)
-        return [m for m in self._in_conflict(move) if debts.get(m, age) < age and self._remains(m)]
+        age = debts.get(move, len(debts) + 1)
+        conflicts = self._in_conflict(place)
+        return [m for m, a in debts.items() if a < age and conflicts & self.pending.bits((m,)) and self._remains(m)]
 
-    @staticmethod
-    def _age(move: Move, debts: Debts) -> int:
-        """The silence by which a move had happened; of one that came up later, a number behind all."""
-        return debts.get(move, max(debts.values(), default=0) + 1)
-
-    def _released(self, debts: Debts, held: list[Move], silence: int) -> Debts | None:
-        """The debts without those that cannot be paid; None if some of those that hold something up can.
-
-        What had happened by one silence did not wait for what came up after it, so only debts up to the
-        given one count: else a move would wait for a debt that the move itself pays.
-        """
+    def _released(self, debts: Debts, held: list[Move]) -> Debts | None:
+        """The debts without those that cannot be paid; None if some of those that hold something up can."""
         if not held:
             return debts
-        if self.stubborn(held, debts, owed=silence)[0]:
+        if self.stubborn(self.pending.bits(held), debts, owed=max(debts[m] for m in held))[0]:
             return None
         return {m: age for m, age in debts.items() if m not in held}
 
+    def _alive(self, debts: Debts) -> Debts:
+        """The debts that can be paid as it is.
+
+        A step that need never happen may be taken after the silence as well; then it does not bring back what could
+        not happen without it."""
+        return {
+            m: age
+            for m, age in debts.items()
+            if self._remains(m) and self.stubborn(self.pending.bits((m,)), debts, owed=age)[0]
+        }
+
     # -- what can answer a poll ------------------------------------------------------------------
 
-    def _find_barred(self) -> set[Move]:
+    def _find_barred(self) -> int:
         """The moves that can do nothing but put a wrong entry into the queue."""
-        return {m for m, own in self.prints.items() if own.cases and all(self._is_wrong(m, case) for case in own.cases)}
+        return self.pending.bits(
+            m for m, own in self.prints.items() if own.cases and all(self._is_wrong(m, case) for case in own.cases)
+        )
 
     def _is_wrong(self, move: Move, case: CaseFacts) -> bool:
         assert self.wanted is not None

@@ -41,7 +41,8 @@ def judged(steps: str, objects: int) -> Judgement:
 
 
 def test_a_refused_allocation_is_no_failure_and_changes_nothing() -> None:
-    rest = "      poll_cq(cq=cq0)\n      destroy_cq(cq=cq0)\n      cq2 = create_cq(hca=hca0, cqe=16)\n      poll_cq(cq=cq2)\n"
+    steps = ("poll_cq(cq=cq0)", "destroy_cq(cq=cq0)", "cq2 = create_cq(hca=hca0, cqe=16)", "poll_cq(cq=cq2)")
+    rest = "".join(f"      {s}\n" for s in steps)
     done = judged(TWO_QUEUES + rest, objects=1)
     assert done.lines[3].endswith("-> ENOMEM"), done.lines
     assert done.verdict == Verdict.PASS, done.reason
