@@ -432,7 +432,7 @@ class Search:
             for _ in self._forks(each):
                 pass
 
-        pending, call = self._relevant(code, code.cases, action)
+        pending, call = self._relevant(code, code.cases, action, branch)
         self._left = self.limit
         Walk(self, pending, call, branch.debts).explore(visit)
 

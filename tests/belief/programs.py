@@ -106,8 +106,8 @@ class Device:
         """Make a call and note it; None if it would break the consumer's duty."""
         code = self.model.calls[name]
         args = tuple(given.get(p, self.model.voc.default(t)) for p, t in code.params.items())
-        causes = [c for c in code.causes if c.guard is not None and not c.always]  # this device has memory
-        held = [c for c in causes if self._chosen(partial(c.guard, self.store, *args))]
+        causes = [c for c in code.causes if not c.always]  # this device has memory
+        held = [c for c in causes if c.guard and self._chosen(partial(c.guard, self.store, *args))]
         if any(c.undefined for c in held):
             return None
         must = [c for c in held if c.rule.level != "may"]

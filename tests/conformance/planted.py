@@ -41,7 +41,7 @@ def same_key_keeps_old_pages() -> Iterator[None]:
     def validate(self: Region, key: int, access: int, mapping: Mapping) -> None:
         if key == self.hw_key and self.mapping is not None:
             cached, new = self.mapping.pages, mapping.pages
-            mapping = mapping._replace(pages=cached[: len(new)] + new[len(cached) :])
+            mapping = mapping._replace(pages=(*cached[: len(new)], *new[len(cached) :]))
         original(self, key, access, mapping)
 
     with patch.object(Region, "validate", validate):

@@ -78,7 +78,7 @@ def asked(pages: int, result: str) -> tuple[Refused | None, set[str]]:
     assert belief.observe(Action("open_device", (), "0", (hca, 64, 256, 16, 4096, 65536, True, True))) is None
     assert belief.observe(Action("alloc_pd", (hca,), "0", (pd, 7))) is None
     found = belief.observe(Action("alloc_mr", (pd, pages), result, (0, 0)))
-    assert not found or isinstance(found, Refused)
+    assert found is None or isinstance(found, Refused)
     return found, {rule for rule in belief.certain() if rule.startswith("mr/")}
 
 
