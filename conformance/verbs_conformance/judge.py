@@ -26,6 +26,8 @@ class Judgement:
     belief: int = 1
     lines: list[str] = field(default_factory=list)
     fixture_lines: int = 0
+    fixture_calls: int = 0
+    fixture_unobserved: int = 0
     fired: dict[str, int] = field(default_factory=dict)
     possible: dict[str, int] = field(default_factory=dict)
     deviations: dict[str, int] = field(default_factory=dict)

@@ -31,8 +31,9 @@ CHUNK = 25
 TANGLED = 8
 """A step that would tell more orders of what is in flight apart than about this waits for the device to be silent: that
 many explanations cost too much."""
-DEEPEST = 4
-"""So many elements in the device's queues, and no more work is given to it: more orders than that cost too much."""
+DEPTHS = (2, 3, 3, 4, 6)
+"""How many elements a program lets into the device's queues before it waits for silence: the orders in which they may
+be executed are many, and each costs."""
 SETTLE = Step("settle", {})
 USUAL = 10
 """Of sixteen draws so many give a menu's first entry."""
@@ -63,8 +64,9 @@ def entry(menu: Menu, offered: Sequence[str], draw: int) -> str:
 class Driver:
     """What one drawn program does to a backend; the machine is a thin shell around it."""
 
-    def __init__(self, judge: Judge, fixture: Program, number: int, until: float = math.inf) -> None:
+    def __init__(self, judge: Judge, fixture: Program, number: int, depth: int, until: float = math.inf) -> None:
         self.judge = judge
+        self.depth = depth
         self.until = until
         self.fixture = fixture
         self.seed = number
@@ -89,6 +91,7 @@ class Driver:
         for step in before:
             self.run(step, keep=False)
         self.made.fixture_lines = len(self.made.lines)
+        self.made.fixture_calls, self.made.fixture_unobserved = self.session.calls, self.session.unobserved
         for kind, _ in self.session.names.values():
             self.made_of[kind] = self.made_of.get(kind, 0) + 1
 
@@ -110,7 +113,7 @@ class Driver:
             return None
         belief = self.session.belief
         giving = shape.call in self.judge.engine.giving
-        if giving and not self.is_silent and belief.in_flight() >= DEEPEST + self.stuck:
+        if giving and not self.is_silent and belief.in_flight() >= self.depth + self.stuck:
             return SETTLE
         if belief.tangle(shape.call) > TANGLED:
             return None if self.is_silent else SETTLE
@@ -162,7 +165,6 @@ class Stateful:
             if p.applies(api, transport) and len(full_steps(p, judge.fixtures)[0]) + len(p.steps) > 1
         ]
         self.done: list[Judgement] = []
-        self.serial = 0
 
     def run(self) -> Iterator[Judgement]:
         """The judgements of all programs; ends at the first failure."""
@@ -203,9 +205,8 @@ class Stateful:
             return broken
         return None
 
-    def _driver(self, fixture: int) -> Driver:
-        self.serial += 1
-        return Driver(self.judge, self.fixtures[fixture], self.seed * 100_003 + fixture, self.until)
+    def _driver(self, fixture: int, depth: int) -> Driver:
+        return Driver(self.judge, self.fixtures[fixture], self.seed * 100_003 + fixture, depth, self.until)
 
     def _finished(self, driver: Driver) -> None:
         self.done.append(driver.finish())
@@ -213,7 +214,7 @@ class Stateful:
 
 def machine_class(
     known: Sequence[Shape],
-    make: Callable[[int], Any],
+    make: Callable[[int, int], Any],
     finished: Callable[[Any], None],
     fixtures: int,
 ) -> type[RuleBasedStateMachine]:
@@ -222,9 +223,9 @@ def machine_class(
     class Machine(RuleBasedStateMachine):
         driver: Any = None
 
-        @initialize(fixture=st.integers(0, fixtures - 1))
-        def start(self, fixture: int) -> None:
-            self.driver = make(fixture)
+        @initialize(fixture=st.integers(0, fixtures - 1), depth=st.sampled_from(DEPTHS))
+        def start(self, fixture: int, depth: int) -> None:
+            self.driver = make(fixture, depth)
             self.driver.start()
 
         def teardown(self) -> None:

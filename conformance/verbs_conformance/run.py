@@ -95,8 +95,8 @@ class Tally:
         self.calls += done.calls
         self.unobserved += done.unobserved
         if done.program.kind == "stateful":
-            self.stateful_calls += done.calls
-            self.stateful_unobserved += done.unobserved
+            self.stateful_calls += done.calls - done.fixture_calls
+            self.stateful_unobserved += done.unobserved - done.fixture_unobserved
         self.belief = max(self.belief, done.belief)
         self.verdicts.append(done.verdict)
         for rule, count in done.fired.items():
