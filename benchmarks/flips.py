@@ -1,90 +1,75 @@
 """Flips every outcome of every rule and judges recorded runs of softhca again: is the flip seen, is the rule named?
 
-``python benchmarks/flips.py [linux-kernel|linux-kernel-2008]`` prints a line for each flip that no recorded program
-notices (UNSEEN) and for each whose rule is not among the suspects (WRONG), and the totals.  It is a measure, not yet a
-test: what it lists is work to be done.
+``python benchmarks/flips.py [API ...] [--rule PATTERN] [--jobs N]`` prints a line for each flip that is not as
+``conformance/verbs_conformance/unflipped.yaml`` says: that no program shows (UNSEEN), whose rule is not among the
+suspects (WRONG), that is listed and need not be (STALE); then the totals.  It exits with 1 if there is such a line.
 """
 
 from __future__ import annotations
 
+import argparse
+import multiprocessing
 import sys
 import time
-from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import cache
 
-from verbs_adapters.contract import Answer, Trouble
-from verbs_adapters.softhca import SoftHca
-from verbs_conformance import flips, program
-from verbs_conformance.judge import Judge, Judgement
-from verbs_conformance.program import Program
-from verbs_conformance.session import Engine
-from verbs_reference.model import Model
-from verbs_spec.document import Spec
-from verbs_spec.loader import load
-from verbs_spec.profiles import select
+from verbs_conformance.flipping import APIS, PLAIN, Bench, Result, listed, mistake
 
-MOST = 12
-"""Recorded programs that are judged again for one flip, of those made for its rule and of the regression programs."""
+Job = tuple[str, str, str]
+"""API, device, name of the flip."""
 
 
-@dataclass(frozen=True)
-class Record:
-    """A program's run on the healthy device."""
-
-    program: Program
-    answers: list[Answer | Trouble]
-    rules: frozenset[str]
-
-
-def record(spec: Spec, api: str) -> list[Record]:
-    """Run every shipped program of a profile once."""
-    backend = flips.Recorder(SoftHca({"api": api}))
-    judge = Judge(Engine(Model(spec)), backend, backend.hello(), program.fixtures())
-    made = []
-    for each in program.shipped("programs"):
-        if each.applies(api, "roce"):
-            done = judge.run(each, 1)
-            made.append(Record(each, list(backend.answers), frozenset({*done.fired, *done.possible})))
+@cache
+def bench(api: str, device: str) -> Bench:
+    """The bench of a device, its records made."""
+    made = Bench(api, device)
+    assert made.records
     return made
 
 
-def chosen(records: list[Record], rule: str) -> list[Record]:
-    """The records in which a rule may have fired, those made for it and the shortest first."""
-    found = [r for r in records if rule in r.rules]
-    found.sort(key=lambda r: (r.program.target != rule, len(r.answers)))
-    return found[:MOST] + [r for r in found[MOST:] if r.program.kind == "regression"][:MOST]
+def trial(job: Job) -> tuple[Job, Result]:
+    """One flip, in a worker."""
+    api, device, name = job
+    where = bench(api, device)
+    flip = next(f for f in where.flips if f.name == name)
+    return job, where.trial(flip)
 
 
-def notices(judge: Judge, backend: flips.Playback, records: list[Record], flip: flips.Flip) -> Judgement | None:
-    """The first run that the flipped specification refuses."""
-    for each in records:
-        backend.answers = each.answers
-        done = judge.run(each.program, 1)
-        if done.refused or (flip.what.startswith("undefined") and flip.rule not in done.fired):
-            return done
-    return None
-
-
-def main() -> None:
+def main() -> int:
     """Measure and print."""
-    api = sys.argv[1] if len(sys.argv) > 1 else "linux-kernel"
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("api", nargs="*", default=APIS)
+    parser.add_argument("--rule", default="*", help="only the flips of these rules")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--verbose", action="store_true", help="a line for each flip")
+    options = parser.parse_args()
     began = time.perf_counter()
-    spec = select(load(), api, "roce")
-    records = record(spec, api)
-    backend = flips.Playback(SoftHca({"api": api}).hello())
-    total = unseen = wrong = 0
-    for flip in flips.flips(spec):
-        total += 1
-        judge = Judge(Engine(Model(flips.apply(spec, flip))), backend, backend.hello(), program.fixtures())
-        done = notices(judge, backend, chosen(records, flip.rule), flip)
-        if done is None:
-            unseen += 1
-            print("UNSEEN", flip.name)
-        elif done.refused and flip.rule not in done.refused.suspects:
-            wrong += 1
-            print("WRONG", flip.name, done.refused.suspects)
-    took = time.perf_counter() - began
-    print(f"{total} flips of {api}: {unseen} unseen, {wrong} without the rule among the suspects, {took:.0f} s")
+    jobs: list[Job] = []
+    for api in options.api:
+        known = listed(api)
+        for flip in bench(api, PLAIN).flips:
+            if fnmatch(flip.rule, options.rule):
+                jobs.append((api, PLAIN, flip.name))
+                if flip.name in known and known[flip.name].device:
+                    jobs.append((api, known[flip.name].device, flip.name))
+    wrong = 0
+    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
+        for (api, device, name), result in pool.imap_unordered(trial, jobs):
+            found = mistake(listed(api).get(name), result, device)
+            if found or options.verbose:
+                print(found or "ok", f"[{api}, {device}] {name}", *detail(result), sep="  ", flush=True)
+            wrong += bool(found)
+    print(f"{len(jobs)} flips, {wrong} not as they should be, {time.perf_counter() - began:.0f} s")
+    return int(wrong > 0)
+
+
+def detail(result: Result) -> list[str]:
+    """Where it was seen, and the suspects."""
+    if not result.seen:
+        return [f"{result.judged} programs"]
+    return [result.program, f"after {result.judged}", ", ".join(result.suspects)]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -55,11 +55,14 @@ class BadProgram(Exception):
 
 
 class Engine:
-    """A model with what is derived from it once, and a cache of compiled arguments."""
+    """A model with what is derived from it once, and a cache of compiled arguments.
 
-    def __init__(self, model: Model) -> None:
+    ``like`` is an engine of a model that differs in a few rules: what it knows of the others is taken over.
+    """
+
+    def __init__(self, model: Model, like: Engine | None = None) -> None:
         self.model = model
-        self.analysis = Analysis(model)
+        self.analysis = Analysis(model, like.analysis if like is not None else None)
         self.opening = next((c for c in model.calls if not model.calls[c].params and model.calls[c].creates), "")
         opened = model.calls[self.opening] if self.opening else None
         self.device = opened.outputs[opened.creates[0]] if opened else None

@@ -10,7 +10,7 @@ from verbs_reference import footprint as fp
 from verbs_reference import nodes as n
 from verbs_reference.footprint import ANY, SOME, Access, Footprint
 from verbs_reference.model import CallCase, CallCode, Model
-from verbs_reference.statics import Statics, inline, inline_statement, lasting, places_of
+from verbs_reference.statics import Statics, inline, inline_statement, lasting, places_of, same_family
 from verbs_reference.store import Store
 
 if TYPE_CHECKING:
@@ -54,18 +54,24 @@ class Wanted:
 
 
 class Calls:
-    """The facts of all calls of a model."""
+    """The facts of all calls of a model; those that a model with a few other rules has too are taken over."""
 
-    def __init__(self, statics: Statics) -> None:
+    def __init__(self, statics: Statics, like: Calls | None = None) -> None:
         self.statics = statics
         self.model: Model = statics.model
-        self.touched = _touched_by_steps(statics)
+        self.touched = _touched_by_steps(statics, like)
         self.facts: dict[str, CallFacts] = {}
         self.queues: dict[str, tuple[n.Expr, Function] | None] = {}
         self.tangling: set[str] = set()
         """The calls that tell apart how far the device has got: their outputs show, or their effects cut short, what
         internal steps do."""
+        known = like if like is not None and like.touched == self.touched else None
         for code in self.model.calls.values():
+            if known is not None and _same_call(code, known.model.calls.get(code.name)):
+                self.queues[code.name] = known.queues[code.name]
+                self.facts.update((case.id, known.facts[case.id]) for case in code.cases)
+                self.tangling |= known.tangling & {code.name}
+                continue
             names = [x for x in (*code.params, *code.outputs) if x not in code.creates]
             self.queues[code.name] = self._queue(code)
             for case in code.cases:
@@ -226,10 +232,22 @@ def _replace(expr: n.Expr, old: n.Expr, new: n.Expr) -> n.Expr:
     return type(expr)(**changed)
 
 
-def _touched_by_steps(statics: Statics) -> dict[tuple[str, str], set[tuple[str, bool]]]:
+def _same_call(one: CallCode, other: CallCode | None) -> bool:
+    return other is not None and _call_trees(one) == _call_trees(other)
+
+
+def _call_trees(code: CallCode) -> tuple[object, ...]:
+    cases = [(c.id, c.returns, c.guard_tree, c.outputs_tree, c.body) for c in code.cases]
+    return code.params, code.outputs, code.creates, cases
+
+
+def _touched_by_steps(statics: Statics, like: Calls | None) -> dict[tuple[str, str], set[tuple[str, bool]]]:
     """For each field the parts that some step reads or writes; memory is the field ("", "")."""
+    families = statics.model.families
+    if like is not None and all(same_family(f, g) for f, g in zip(families, like.model.families, strict=True)):
+        return like.touched
     found: dict[tuple[str, str], set[tuple[str, bool]]] = {}
-    for family in statics.model.families:
+    for family in families:
         found.setdefault(family.trigger, set()).add(("H", False))
         domain = family.domain_tree
         for case in family.cases:

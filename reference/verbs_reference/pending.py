@@ -115,12 +115,12 @@ Rows = tuple[set[int], set[int], list[_Row]]
 class Analysis(Statics):
     """The static part, once a model; and what it says of a state."""
 
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
+    def __init__(self, model: Model, like: Analysis | None = None) -> None:
+        super().__init__(model, like)
         self._rows: dict[Move, tuple[Any, Rows]] = {}
         self._slots = [model.layout.slot[f.kind][f.trigger[1]] for f in model.families]
         self._names = {kind: {s: f for f, s in slots.items()} for kind, slots in model.layout.slot.items()}
-        self.calls = Calls(self)
+        self.calls = Calls(self, like.calls if like is not None and self.like is like else None)
         self.suspects: Any = None
 
     def constants_of(self, store: Store, number: int, slot: int) -> set[object] | None:

@@ -93,22 +93,38 @@ class FamilyFacts:
 
 
 class Statics:
-    """All of it for one model."""
+    """All of it for one model; what the statics of a model that differs in a few rules hold already is taken over."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, like: Statics | None = None) -> None:
         self.model = model
         self.changing = _changing(model)
         self.internal = _written_by_steps(model)
         self.stepped, self.deletes = _stepped(model)
         self.resolver = fp.Resolver(model.layout, self.changing)
+        self.like = like if like is not None and self._agrees(like) else None
         self.designators = fp.Designators(model.compiler, self.stepped, self.changing)
+        if self.like is not None:
+            self.designators = self.like.designators
         self.families: list[FamilyFacts] = []
-        for family in model.families:
+        for i, family in enumerate(model.families):
             with fp.placed(model.spec.families[family.name].name.where):
-                self.families.append(self._family(family))
+                if self.like is not None and same_family(family, self.like.model.families[i]):
+                    self.families.append(replace(self.like.families[i], targets=[]))
+                else:
+                    self.families.append(self._family(family))
         for j, family in enumerate(model.families):
             for i, target in self._sources(family):
                 self.families[i].targets.append((j, target))
+
+    def _agrees(self, like: Statics) -> bool:
+        """Whether what was found for the families of another model holds for equal ones of this model."""
+        mine, other = self.model.layout, like.model.layout
+        return (
+            (self.changing, self.stepped, self.deletes) == (like.changing, like.stepped, like.deletes)
+            and [f.name for f in self.model.families] == [f.name for f in like.model.families]
+            and (mine.slot, mine.looked_up, mine.triggers, mine.memory, mine.transient, mine.defaults)
+            == (other.slot, other.looked_up, other.triggers, other.memory, other.transient, other.defaults)
+        )
 
     def _family(self, family: Family) -> FamilyFacts:
         names = [family.var, family.head_var]
@@ -302,6 +318,16 @@ def lasting(expr: n.Expr, *, positive: bool = True) -> Iterator[Access]:
             yield from lasting(child, positive=positive)
     else:
         yield from (_wanting(a, expr) if positive else a for a in fp.reads(expr))
+
+
+def same_family(one: Family, other: Family) -> bool:
+    """Whether two models' families are the same, tree by tree."""
+    return _family_trees(one) == _family_trees(other)
+
+
+def _family_trees(family: Family) -> tuple[object, ...]:
+    cases = [(c.id, c.when_tree, c.body) for c in family.cases]
+    return family.kind, family.var, family.trigger, family.head_var, family.lets, family.domain_tree, cases
 
 
 def places_of(access: Access) -> n.Expr:
