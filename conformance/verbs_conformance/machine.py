@@ -17,6 +17,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis import strategies as st
+from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from verbs_adapters.contract import AdapterError
@@ -31,12 +32,16 @@ CHUNK = 25
 TANGLED = 8
 """A step that would tell more orders of what is in flight apart than about this waits for the device to be silent: that
 many explanations cost too much."""
+CROWDED = 24
+"""As ``TANGLED``, for any step."""
 DEPTHS = (2, 3, 3, 4, 6)
 """How many elements a program lets into the device's queues before it waits for silence: the orders in which they may
 be executed are many, and each costs."""
 SETTLE = Step("settle", {})
-USUAL = 10
-"""Of sixteen draws so many give a menu's first entry."""
+USUAL, NEAR = 8, 14
+"""Of sixteen draws for a call so many leave every argument as usual, and the next, up to the second, all but one."""
+MIXED = 10
+"""Where several arguments may be unusual, so many of sixteen draws leave one as usual."""
 
 
 class Disagreement(Exception):
@@ -52,13 +57,23 @@ class TimeUp(BaseException):
     """The budget is used up: no failure, and so nothing that hypothesis is to catch and to try again."""
 
 
-def entry(menu: Menu, offered: Sequence[str], draw: int) -> str:
-    """The entry for a draw of 0 to 15; draws that are not the usual go round the others."""
-    if menu.entries[0] == "each":
-        return offered[draw % len(offered)]
-    if draw < USUAL or len(offered) == 1:
-        return offered[0]
-    return offered[1 + (draw - USUAL) % (len(offered) - 1)]
+class Picker:
+    """Turns draws of 0 to 15 into entries: one says how unusual the call is, one where, and then there is one a menu."""
+
+    def __init__(self, shape: Shape, draws: Sequence[int]) -> None:
+        self.manner, where, *rest = draws
+        self.left = iter(rest)
+        free = [m.name for m in shape.menus if m.entries[0] != "each" and len(m.entries) > 1]
+        self.odd = free[where % len(free)] if free else ""
+
+    def __call__(self, menu: Menu, offered: Sequence[str]) -> str:
+        draw = next(self.left)
+        if menu.entries[0] == "each":
+            return offered[draw % len(offered)]
+        usual = menu.name != self.odd if self.manner < NEAR else draw < MIXED
+        if self.manner < USUAL or usual or len(offered) == 1:
+            return offered[0]
+        return offered[1 + draw % (len(offered) - 1)]
 
 
 class Driver:
@@ -107,13 +122,12 @@ class Driver:
         if time.monotonic() > self.until:
             raise TimeUp
         names = self.session.live()
-        order = iter(draws)
-        step = build(shape, names, self.fresh, self.made_of, lambda menu, offered: entry(menu, offered, next(order)))
+        step = build(shape, names, self.fresh, self.made_of, Picker(shape, draws))
         if step is None or self.session.breaks_duty(step):
             return None
         belief = self.session.belief
-        giving = shape.call in self.judge.engine.giving
-        if giving and not self.is_silent and belief.in_flight() >= self.depth + self.stuck:
+        deep = belief.in_flight() >= max(self.depth, self.stuck + 2) and shape.call in self.judge.engine.giving
+        if not self.is_silent and (deep or len(belief.branches) * belief.in_flight() > CROWDED):
             return SETTLE
         if belief.tangle(shape.call) > TANGLED:
             return None if self.is_silent else SETTLE
@@ -196,6 +210,10 @@ class Stateful:
             run_state_machine_as_test(seed(number)(machine), settings=options)
         except TimeUp:
             return None
+        except Flaky:  # hypothesis meets the end of the budget in what it has drawn before
+            if time.monotonic() > self.until:
+                return None
+            raise
         except Disagreement as e:
             self.done = []
             return e.judgement
@@ -240,7 +258,7 @@ def machine_class(
 
 
 def _rule_of(shape: Shape) -> Any:
-    draws = st.tuples(*(st.integers(0, 15) for _ in shape.menus))
+    draws = st.tuples(*(st.integers(0, 15) for _ in range(len(shape.menus) + 2)))
 
     def act(self: Any, draws: tuple[int, ...]) -> None:
         step = self.driver.draw(shape, draws)

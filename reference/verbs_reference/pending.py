@@ -120,7 +120,7 @@ class Analysis(Statics):
         self._rows: dict[Move, tuple[Any, Rows]] = {}
         self._slots = [model.layout.slot[f.kind][f.trigger[1]] for f in model.families]
         self._names = {kind: {s: f for f, s in slots.items()} for kind, slots in model.layout.slot.items()}
-        self.calls = Calls(self, like.calls if like is not None and self.like is like else None)
+        self.calls: Calls = Calls(self, like.calls if like is not None and self.like is like else None)
         self.suspects: Any = None
 
     def constants_of(self, store: Store, number: int, slot: int) -> set[object] | None:
