@@ -58,7 +58,7 @@ class TimeUp(BaseException):
 
 
 class Picker:
-    """Turns draws of 0 to 15 into entries: one says how unusual the call is, one where, and then there is one a menu."""
+    """Turns draws of 0 to 15 into entries: one says how unusual the call is, one where, then one a menu."""
 
     def __init__(self, shape: Shape, draws: Sequence[int]) -> None:
         self.manner, where, *rest = draws
