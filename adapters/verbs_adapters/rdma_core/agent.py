@@ -432,7 +432,7 @@ def devices(library: Any) -> list[tuple[str, int]]:
     array = library.ibv_get_device_list(c.byref(count))
     if not array and c.get_errno() not in (0, errno.ENOSYS):  # ENOSYS: the kernel has no ib_uverbs
         raise Unusable(f"the RDMA devices cannot be listed: {os.strerror(c.get_errno())}")
-    pointers = c.cast(array, c.POINTER(c.c_void_p)) if array else []
+    pointers: Any = c.cast(array, c.POINTER(c.c_void_p)) if array else []
     found = [pointers[i] for i in range(count.value)]
     return [(library.ibv_get_device_name(device).decode(), int(device or 0)) for device in found]
 
@@ -531,7 +531,7 @@ class Opened:
         """The contract's Hello."""
         limits = {
             name: getattr(self.attr, name)
-            for name, _ in DeviceAttr._fields_
+            for name in (field[0] for field in DeviceAttr._fields_)
             if name.startswith("max_") and getattr(self.attr, name) >= 0
         }
         return {
@@ -581,7 +581,7 @@ class Buffer:
         used = -(-length // mmap.PAGESIZE) * mmap.PAGESIZE
         self._reserved = used + self.ALIGN + mmap.PAGESIZE
         private_anonymous_noreserve = 0x02 | 0x20 | 0x4000
-        self._start = libc.mmap(None, self._reserved, 0, private_anonymous_noreserve, -1, 0)
+        self._start: int = libc.mmap(None, self._reserved, 0, private_anonymous_noreserve, -1, 0)
         if self._start == c.c_void_p(-1).value:
             raise Errno(errno_name(c.get_errno()))
         self.addr = -(-self._start // self.ALIGN) * self.ALIGN
@@ -849,7 +849,7 @@ class Consumer:
 
     def verb_destroy_qp(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """ibv_destroy_qp."""
-        pair = self._find(self._qps, args["qp"])
+        pair: Pair = self._find(self._qps, args["qp"])
         succeed(self._library.ibv_destroy_qp(pair.pointer))
         del self._qps[args["qp"]]
         if self._by_number.get(pair.number) is pair:
@@ -900,7 +900,7 @@ class Consumer:
     def _state(self, pair: Pair) -> str:
         attr, init = QpAttr(), QpInitAttr()
         succeed(self._library.ibv_query_qp(pair.pointer, c.byref(attr), ATTR["STATE"], c.byref(init)))
-        return STATES[attr.qp_state]
+        return STATES[int(attr.qp_state)]
 
     # -- work requests -----------------------------------------------------------------------------
 
