@@ -598,7 +598,7 @@ class Buffer:
         """The address of a part of it."""
         if offset + length > self.length:
             raise Errno("EINVAL")
-        return self.addr + offset
+        return int(self.addr + offset)
 
 
 def load_libc() -> Any:
