@@ -74,7 +74,7 @@ EVENTS = """
     PORT_ACTIVE PORT_ERR LID_CHANGE PKEY_CHANGE SM_CHANGE SRQ_ERR SRQ_LIMIT_REACHED QP_LAST_WQE_REACHED
     CLIENT_REREGISTER GID_CHANGE WQ_FATAL
 """.split()  # noqa: SIM905 - a table reads better than a column
-CQ_EVENTS, QP_EVENTS = ("CQ_ERR",), ("QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR", "COMM_EST", "QP_LAST_WQE_REACHED")
+QP_EVENTS = [name for name in EVENTS if name.startswith(("QP_", "COMM_", "SQ_", "PATH_"))]
 
 ATTR = {  # enum ibv_qp_attr_mask
     "STATE": 1 << 0,
