@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from verbs_adapters import registry
-from verbs_adapters.contract import AdapterError, Answer, Event, EventSource, Trouble
+from verbs_adapters.contract import AdapterError, Answer, Event, EventSource, Trouble, UsageError
 from verbs_adapters.remote import messages, streams
 from verbs_adapters.remote.client import RemoteBackend
 
@@ -169,5 +169,5 @@ def test_events_are_queued_until_they_are_collected() -> None:
 
 def test_process_takes_a_command_or_an_address() -> None:
     for options in ({}, {"command": "x", "connect": "unix:/x"}):
-        with pytest.raises(AdapterError, match=r"needs either `-o command=.*` or `-o connect=ADDRESS`"):
+        with pytest.raises(UsageError, match=r"needs either `-o command=.*` or `-o connect=ADDRESS`"):
             registry.create("process", options)

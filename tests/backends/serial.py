@@ -10,7 +10,7 @@ import tty
 import toy
 
 with open(sys.argv[1], "r+b", buffering=0) as line:
-    tty.setraw(line)
+    tty.setraw(line.fileno())
     line.write(b'login: {"id":1,"ok"')
     print("ready", flush=True)
     left = b""

@@ -234,6 +234,8 @@ API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 				IBV_QP_MAX_QP_RD_ATOMIC,
 	};
 
+	if (attr->qp_state > IBV_QPS_ERR)
+		return EINVAL;
 	if (attr->qp_state <= IBV_QPS_RTS && attr->qp_state > IBV_QPS_RESET &&
 	    (qp->state + 1 != attr->qp_state || mask != (required[attr->qp_state] | IBV_QP_STATE)))
 		return EINVAL;

@@ -19,7 +19,7 @@ import pytest
 from rdma_core_rig import fake_library
 
 from verbs_adapters import registry
-from verbs_adapters.contract import AdapterError, Answer, Event, Trouble
+from verbs_adapters.contract import AdapterError, Answer, Event, Trouble, UsageError
 from verbs_adapters.rdma_core import adapter
 from verbs_adapters.remote import messages
 from verbs_adapters.remote.checker import Checker
@@ -85,7 +85,8 @@ def test_a_message(fake: Open) -> None:
     queues = {"pd": pd["pd"], "send_cq": cq["cq"], "recv_cq": cq["cq"], "max_send_wr": 4, "max_recv_wr": 4}
     one, other = (do(backend, "create_qp", **queues) for _ in range(2))
     assert one["max_send_wr_actual"] == 7
-    assert fails(backend, "modify_qp", qp=one["qp"], state="RTS", access=[]) == "EINVAL"
+    for state in ("RTS", "UNKNOWN", "SOUTH"):
+        assert fails(backend, "modify_qp", qp=one["qp"], state=state, access=[]) == "EINVAL"
     for state in ("INIT", "RTR", "RTS"):
         for qp, peer in ((one, other), (other, one)):
             do(backend, "modify_qp", qp=qp["qp"], state=state, peer=peer["qp"], access=ACCESS)
@@ -261,7 +262,7 @@ def test_one_of_several_is_chosen(fake: Open, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"color": "red"}, "has no option `color`; known: device, port"),
+        ({"color": "red"}, "has no option 'color'. Known: device, port"),
         ({"port": "x"}, "`port=x` is not a number from 0 to 255"),
         ({"python": ""}, "`python` is empty"),
         ({"agent": "'"}, "`agent` cannot be split"),
@@ -269,5 +270,5 @@ def test_one_of_several_is_chosen(fake: Open, monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_options_are_checked(options: dict[str, str], complaint: str) -> None:
-    with pytest.raises(AdapterError, match=complaint):
+    with pytest.raises(UsageError, match=complaint):
         registry.create("rdma-core", options)

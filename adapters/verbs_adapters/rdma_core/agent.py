@@ -54,6 +54,9 @@ MAX_LINE = 1 << 20
 # -- names and numbers of <infiniband/verbs.h> ---------------------------------------------------------
 
 STATES = ["RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"]
+UNKNOWN, NO_STATE = "UNKNOWN", 1000
+"""The contract's name for a state that the header does not have, and the number that is passed for it."""
+
 STATUSES = """
     SUCCESS LOC_LEN_ERR LOC_QP_OP_ERR LOC_EEC_OP_ERR LOC_PROT_ERR WR_FLUSH_ERR MW_BIND_ERR BAD_RESP_ERR
     LOC_ACCESS_ERR REM_INV_REQ_ERR REM_ACCESS_ERR REM_OP_ERR RETRY_EXC_ERR RNR_RETRY_EXC_ERR
@@ -860,14 +863,15 @@ class Consumer:
         """ibv_modify_qp."""
         pair = self._find(self._qps, args["qp"])
         peer = self._find(self._qps, args["peer"]) if args.get("peer") else None
-        if args["state"] not in STATES:
+        if args["state"] not in (*STATES, UNKNOWN):
             raise Errno("EINVAL")
         self.move(pair, args["state"], peer, access_bits(args.get("access", ())))
         return {}
 
     def move(self, pair: Pair, state: str, peer: Pair | None, access: int) -> None:
         """ibv_modify_qp with what the step requires."""
-        attr, mask = QpAttr(qp_state=STATES.index(state)), ATTR["STATE"]
+        number = NO_STATE if state == UNKNOWN else STATES.index(state)
+        attr, mask = QpAttr(qp_state=number), ATTR["STATE"]
         # A step within RTS, or back to it, takes none of what the step from RTR requires.
         if not (state == "RTS" and self._state(pair) in ("RTS", "SQD", "SQE")):
             mask |= sum(ATTR[name] for name in REQUIRED.get(state, ()))
@@ -900,7 +904,7 @@ class Consumer:
     def _state(self, pair: Pair) -> str:
         attr, init = QpAttr(), QpInitAttr()
         succeed(self._library.ibv_query_qp(pair.pointer, c.byref(attr), ATTR["STATE"], c.byref(init)))
-        return STATES[int(attr.qp_state)]
+        return STATES[attr.qp_state] if 0 <= attr.qp_state < len(STATES) else UNKNOWN
 
     # -- work requests -----------------------------------------------------------------------------
 
