@@ -61,6 +61,14 @@ def do(backend: RemoteBackend, verb: str, /, **args: Any) -> dict[str, Any]:
     return answer.out
 
 
+def worker(backend: RemoteBackend) -> int:
+    """The process that makes the calls."""
+    assert isinstance(backend._link, Child)
+    pid = backend._link.pid
+    (found,) = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split())
+    return found
+
+
 def fails(backend: RemoteBackend, verb: str, /, **args: Any) -> str:
     """A call that must fail; its errno."""
     answer = backend.call(verb, args)
@@ -148,6 +156,17 @@ def test_buffers_are_memory(fake: Open) -> None:
     assert fails(backend, "read_buffer", buf=one["buf"], offset=0, length=1) == "EINVAL"
 
 
+def test_behind_a_buffer_there_is_no_page_even_for_the_kernel(fake: Open) -> None:
+    backend = fake()
+    backend.reset(1)
+    buffer = do(backend, "alloc_buffer", length=5000)
+    # Like a registration for reading, /proc/PID/mem looks behind the protection of a page (FOLL_FORCE).
+    with open(f"/proc/{worker(backend)}/mem", "rb", buffering=0) as memory:
+        assert os.pread(memory.fileno(), 1, buffer["addr"] + 5000) == b"\0"
+        with pytest.raises(OSError, match="Input/output error"):
+            os.pread(memory.fileno(), 1, buffer["addr"] + 8192)
+
+
 def test_a_reset_forgets_everything(fake: Open) -> None:
     backend = fake()
     backend.reset(1)
@@ -204,11 +223,9 @@ def test_nothing_is_left_when_the_agent_is_killed(fake: Open) -> None:
     backend = fake()
     assert backend.reset(1) is None
     assert isinstance(backend._link, Child)
-    pid = backend._link.pid
-    (worker,) = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split())
-    watch = os.pidfd_open(worker)
+    watch = os.pidfd_open(worker(backend))
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(backend._link.pid, signal.SIGKILL)
         assert select.select([watch], [], [], 10)[0]
     finally:
         os.close(watch)

@@ -103,8 +103,8 @@ REQUIRED = {
 }
 """What a step to each state requires, for a reliable connection."""
 
-TIMEOUT, RETRIES = 14, 7
-"""Local ACK timeout (4.096 us * 2**14 = 67 ms) and retry count."""
+TIMEOUT, RETRIES = 15, 5
+"""Local ACK timeout (4.096 us * 2**15 = 134 ms) and retry count, which is not 7: soft-RoCE never gives up then."""
 
 RETRIES_END = 4 * (RETRIES + 1) * 4.096e-6 * 2**TIMEOUT
 """Seconds after which retries must have ended: a timer may take up to four times its value (IBTA 9.7.6.1.3)."""
@@ -572,23 +572,28 @@ class Pair:
 
 
 class Buffer:
-    """Memory with an unmapped page behind it."""
+    """Memory with an unmapped page behind it.
+
+    The guard is a mapping of an empty file, where there are no pages to be had: PROT_NONE is not enough, since a
+    registration for reading may pin pages that the process itself cannot read (FOLL_FORCE in ib_umem_get).
+    """
 
     ALIGN = 1 << 16
 
-    def __init__(self, libc: Any, length: int) -> None:
+    def __init__(self, libc: Any, length: int, empty_file: int) -> None:
         self._libc = libc
         if not 0 < length < 1 << 46:
             raise Errno("EINVAL" if length == 0 else "ENOMEM")
         self.length = length
         used = -(-length // mmap.PAGESIZE) * mmap.PAGESIZE
         self._reserved = used + self.ALIGN + mmap.PAGESIZE
-        private_anonymous_noreserve = 0x02 | 0x20 | 0x4000
-        self._start: int = libc.mmap(None, self._reserved, 0, private_anonymous_noreserve, -1, 0)
+        shared, private, fixed, anonymous = 0x01, 0x02, 0x10, 0x20
+        both = mmap.PROT_READ | mmap.PROT_WRITE
+        self._start: int = libc.mmap(None, self._reserved, 0, shared, empty_file, 0)
         if self._start == c.c_void_p(-1).value:
             raise Errno(errno_name(c.get_errno()))
         self.addr = -(-self._start // self.ALIGN) * self.ALIGN
-        if libc.mprotect(self.addr, used, mmap.PROT_READ | mmap.PROT_WRITE):
+        if libc.mmap(self.addr, used, both, private | fixed | anonymous, -1, 0) != self.addr:
             number = c.get_errno()
             self.free()
             raise Errno(errno_name(number))
@@ -610,7 +615,6 @@ def load_libc() -> Any:
     libc.mmap.restype = c.c_void_p
     libc.mmap.argtypes = (c.c_void_p, c.c_size_t, c.c_int, c.c_int, c.c_int, c.c_long)
     libc.munmap.argtypes = (c.c_void_p, c.c_size_t)
-    libc.mprotect.argtypes = (c.c_void_p, c.c_size_t, c.c_int)
     return libc
 
 
@@ -635,6 +639,7 @@ class Consumer:
         self.opened = opened
         self._library = opened.library
         self._libc = load_libc()
+        self._empty_file = os.memfd_create("guard")
         self._ops = opened.context.ops
         self._handles = 0
         self._serial = 0
@@ -688,7 +693,7 @@ class Consumer:
 
     def verb_alloc_buffer(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Memory of the consumer."""
-        buffer = Buffer(self._libc, args["length"])
+        buffer = Buffer(self._libc, args["length"], self._empty_file)
         return {"buf": self._new(self._buffers, buffer), "addr": buffer.addr}
 
     def verb_free_buffer(self, args: Mapping[str, Any]) -> dict[str, Any]:
