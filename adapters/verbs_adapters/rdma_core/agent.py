@@ -859,6 +859,7 @@ class Consumer:
         """ibv_destroy_qp."""
         pair: Pair = self._find(self._qps, args["qp"])
         succeed(self._library.ibv_destroy_qp(pair.pointer))
+        self._busy = True  # whoever sends to it gets no more answers
         del self._qps[args["qp"]]
         if self._by_number.get(pair.number) is pair:
             del self._by_number[pair.number]
