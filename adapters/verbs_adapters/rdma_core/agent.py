@@ -1052,27 +1052,33 @@ def parse(line: bytes) -> dict[str, Any]:
 
 
 class Marker:
-    """What the worker is doing, in memory that it shares with the supervisor."""
+    """What the worker is doing, in memory that it shares with the supervisor.
 
-    FORMAT = struct.Struct("=qdd40s")
+    Nothing locks it: the supervisor believes only what it has seen unchanged for a long time.
+    """
+
+    FORMAT = struct.Struct("=qQd40s")
 
     def __init__(self) -> None:
         self._map = mmap.mmap(-1, mmap.PAGESIZE)
+        self._count = 0
         self.quiet = 0.0
         self.clear()
 
     def enter(self, number: int, what: str) -> None:
         """A request is being worked on."""
-        self.FORMAT.pack_into(self._map, 0, number, time.monotonic(), self.quiet, what.encode()[:40])
+        self._count += 1
+        self.FORMAT.pack_into(self._map, 0, number, self._count, self.quiet, what.encode()[:40])
 
     def clear(self) -> None:
         """It was answered."""
-        self.FORMAT.pack_into(self._map, 0, -1, 0.0, self.quiet, b"")
+        self._count += 1
+        self.FORMAT.pack_into(self._map, 0, -1, self._count, self.quiet, b"")
 
-    def read(self) -> tuple[int, float, str]:
-        """The request's id (-1 if none), since when, and what; notes how quiet the worker found the device."""
-        number, since, self.quiet, what = self.FORMAT.unpack_from(self._map, 0)
-        return number, since, what.rstrip(b"\0").decode("utf-8", "replace")
+    def read(self) -> tuple[int, int, str]:
+        """The request's id (-1 if none), the count of changes, and what; notes the worker's measure of quiet."""
+        number, count, self.quiet, what = self.FORMAT.unpack_from(self._map, 0)
+        return number, count, what.rstrip(b"\0").decode("utf-8", "replace")
 
 
 # -- the worker ----------------------------------------------------------------------------------------
@@ -1270,6 +1276,7 @@ class Supervisor:
         taken = bytearray()
         poll = select.poll()
         poll.register(source, select.POLLIN)
+        seen, since = self._marker.read(), time.monotonic()
         while True:
             if poll.poll(GLANCE * 1000):
                 data = os.read(source, 1 << 16)
@@ -1277,9 +1284,11 @@ class Supervisor:
                     break
                 taken += data
                 continue
-            number, since, what = self._marker.read()
-            if number >= 0 and time.monotonic() - since > self._options.deadline:
-                return self._hung(pid, number, what)
+            now = self._marker.read()
+            if now != seen:
+                seen, since = now, time.monotonic()
+            elif now[0] >= 0 and time.monotonic() - since > self._options.deadline:
+                return self._hung(pid, now[0], now[2])
         number, _, what = self._marker.read()
         _, status = os.waitpid(pid, 0)
         code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
