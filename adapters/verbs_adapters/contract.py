@@ -83,6 +83,16 @@ class Trouble(msgspec.Struct, frozen=True):
     evidence: str = ""
 
 
+class Event(msgspec.Struct, frozen=True):
+    """Something that a backend tells unasked: a name (of an asynchronous event, or the backend's own) and facts.
+
+    It is evidence for people; no rule depends on when it comes.
+    """
+
+    name: str
+    data: dict[str, Any] = {}
+
+
 class AdapterError(Exception):
     """The backend cannot be set up or the adapter was used wrongly; never a verdict on the device."""
 
@@ -117,6 +127,14 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Give everything back.  Nothing may be called afterwards."""
+
+
+@runtime_checkable
+class EventSource(Protocol):
+    """A backend that tells events."""
+
+    def events(self) -> list[Event]:
+        """What has happened since the last time, in order."""
 
 
 class BackendFactory(Protocol):

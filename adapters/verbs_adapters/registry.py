@@ -1,42 +1,43 @@
-"""The adapters there are: those of entry points, and two that run others.
+"""The adapters there are: those of entry points, and those that run agents.
 
 An adapter is a :class:`~verbs_adapters.contract.BackendFactory` that a distribution announces in the entry
-point group ``verbspec.adapters``.  Two names are taken: ``process`` runs any program that speaks the remote
-protocol, ``isolated`` runs any other adapter in a process of its own.
+point group ``verbspec.adapters``.  Three names are taken: ``process`` runs or connects to any program that speaks
+the remote protocol, ``isolated`` runs any other adapter in a process of its own, ``rdma-core`` brings an agent to a
+machine that has an RDMA device.
 """
 
 from __future__ import annotations
 
 import inspect
-import math
 import os
-import shlex
 import sys
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 
 from verbs_adapters.contract import AdapterError, Backend, BackendFactory, UsageError
+from verbs_adapters.options import check_known, seconds, whose, words
+from verbs_adapters.rdma_core.adapter import rdma_core
+from verbs_adapters.remote import messages, streams
 from verbs_adapters.remote.client import DEADLINE, GRACE, START_DEADLINE, RemoteBackend
-from verbs_adapters.remote.troubles import Whose
 
 GROUP = "verbspec.adapters"
 
 
 def process(options: Mapping[str, str], /) -> RemoteBackend:
-    """Run a program that speaks the remote protocol on its standard input and output."""
-    _check_known("process", options, ("command", "deadline", "start_deadline", "grace", "blame"))
-    try:
-        command = shlex.split(options.get("command", ""))
-    except ValueError as error:
-        raise UsageError(f"`command` cannot be split into words as a shell would: {error}") from error
-    if not command:
-        raise UsageError("the adapter `process` needs `-o command='PROGRAM ARGUMENT...'`")
+    """Run a program that speaks the remote protocol (-o command=...), or connect to one (-o connect=...)."""
+    check_known("process", options, ("command", "connect", "deadline", "start_deadline", "grace", "blame"))
+    command = words(options, "command")
+    if bool(command) == ("connect" in options):
+        raise UsageError(
+            "the adapter `process` needs either `-o command='PROGRAM ARGUMENT...'` or `-o connect=ADDRESS`; "
+            f"addresses are {streams.FORMS}"
+        )
     return RemoteBackend(
-        command,
-        deadline=_seconds(options, "deadline", DEADLINE),
-        start_deadline=_seconds(options, "start_deadline", START_DEADLINE),
-        grace=_seconds(options, "grace", GRACE) if "grace" in options else None,
-        blame=_whose(options.get("blame", "backend")),
+        command or streams.peer(options["connect"], messages.MAX_LINE),
+        deadline=seconds(options, "deadline", DEADLINE),
+        start_deadline=seconds(options, "start_deadline", START_DEADLINE),
+        grace=seconds(options, "grace", GRACE) if "grace" in options else None,
+        blame=whose(options, "backend"),
     )
 
 
@@ -51,11 +52,11 @@ def isolated(options: Mapping[str, str], /) -> RemoteBackend:
     command = [sys.executable, "-P", "-m", "verbs_adapters.remote.serve", *passed_on, "--", name]
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     return RemoteBackend(
-        command, deadline=_seconds(options, "deadline", DEADLINE), env=os.environ | {"PYTHONPATH": path}
+        command, deadline=seconds(options, "deadline", DEADLINE), env=os.environ | {"PYTHONPATH": path}
     )
 
 
-_BUILT_IN: dict[str, BackendFactory] = {"process": process, "isolated": isolated}
+_BUILT_IN: dict[str, BackendFactory] = {"process": process, "isolated": isolated, "rdma-core": rdma_core}
 
 
 def create(name: str, options: Mapping[str, str]) -> Backend:
@@ -136,34 +137,3 @@ def _distribution(point: EntryPoint) -> str:
 
 def _first_line(factory: BackendFactory) -> str:
     return (inspect.getdoc(factory) or "").partition("\n")[0]
-
-
-# -- options -----------------------------------------------------------------------------------------
-
-
-def _check_known(adapter: str, options: Mapping[str, str], known: tuple[str, ...]) -> None:
-    for key in options:
-        if key not in known:
-            raise UsageError.unknown(f"the adapter `{adapter}`", "option", key, known)
-
-
-def _seconds(options: Mapping[str, str], key: str, default: float) -> float:
-    text = options.get(key)
-    if text is None:
-        return default
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not (0 < seconds < math.inf):
-        raise UsageError(f"`{key}={text}` is not a time: give a positive number of seconds, like `{key}=2.5`")
-    return seconds
-
-
-_WHOSE: dict[str, Whose] = {"backend": "backend", "glue": "glue"}
-
-
-def _whose(text: str) -> Whose:
-    if text not in _WHOSE:
-        raise UsageError.unknown("the option `blame`", "value", text, _WHOSE)
-    return _WHOSE[text]

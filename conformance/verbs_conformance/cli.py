@@ -20,6 +20,7 @@ from verbs_adapters.contract import UsageError as AdapterUsageError
 from verbs_conformance import explain as explaining
 from verbs_conformance import listing, prover, reporting, rerun, running
 from verbs_conformance import program as programs
+from verbs_conformance.adapter_cli import adapter
 from verbs_conformance.session import BadProgram
 from verbs_conformance.start import INTERRUPTED, NOTHING_DONE
 from verbs_conformance.target import Target, load, opened, options, profiles
@@ -197,6 +198,9 @@ def build_(folder: Path, with_programs: bool) -> int:
 def report(form: str, results: Path, out: Path | None) -> int:
     """Render a results file."""
     return reporting.render(form, results, out)
+
+
+main.add_command(adapter)
 
 
 if __name__ == "__main__":

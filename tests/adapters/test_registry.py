@@ -96,8 +96,8 @@ def test_an_entry_point_is_an_adapter(install: Install) -> None:
 def test_the_built_in_adapters_are_listed_first_with_a_line_each(install: Install) -> None:
     install(process="shaky_plugin:Shaky")  # a name that is taken
     listed = registry.names()
-    assert list(listed)[:2] == ["process", "isolated"]
-    assert listed["process"] == "Run a program that speaks the remote protocol on its standard input and output."
+    assert list(listed)[:3] == ["process", "isolated", "rdma-core"]
+    assert listed["process"].startswith("Run a program that speaks the remote protocol (-o command=...), or connect")
 
 
 def test_an_unknown_adapter_is_told_with_those_known(install: Install) -> None:
@@ -150,12 +150,12 @@ def test_process_runs_a_command() -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({}, "needs `-o command='PROGRAM ARGUMENT...'`"),
-        ({"command": " "}, "needs `-o command="),
+        ({}, "needs either `-o command='PROGRAM ARGUMENT...'`"),
+        ({"command": " "}, "needs either `-o command="),
         ({"command": "a 'b"}, "cannot be split into words"),
         (
             {"command": "a", "deadlin": "5"},
-            "no option 'deadlin'; did you mean 'deadline'.* Known: command, deadline",
+            "no option 'deadlin'; did you mean 'deadline'.* Known: command, connect, deadline",
         ),
         ({"command": "a", "deadline": "soon"}, "`deadline=soon` is not a time"),
         ({"command": "a", "deadline": "0"}, "is not a time"),

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from verbs_adapters.contract import AdapterError, Answer, Backend, Trouble
 from verbs_adapters.remote import messages
 from verbs_adapters.remote.child import Child
-from verbs_adapters.remote.client import RemoteBackend, _Asked, _decode
+from verbs_adapters.remote.client import RemoteBackend
+from verbs_adapters.remote.replies import Asked, decode
 
 BACKENDS = Path(__file__).parent.parent / "backends"
 MARK = "VERBSPEC_TEST_CHILD"
@@ -169,8 +170,8 @@ ABSURD = [b"", b"null", b"\xff\xfe", b'{"id":3,"answer":{"result":"0","out":{"x"
 
 @given(st.binary(max_size=60) | st.sampled_from(ABSURD))
 def test_any_line_is_a_reply_or_a_complaint(line: bytes) -> None:
-    asked = _Asked(3, "alloc_pd", b"")
-    assert isinstance(_decode(asked, line, "answer"), str)
+    asked = Asked(3, "alloc_pd", b"")
+    assert isinstance(decode(asked, line, "answer"), str)
 
 
 # -- before the first hello --------------------------------------------------------------------------
@@ -178,7 +179,7 @@ def test_any_line_is_a_reply_or_a_complaint(line: bytes) -> None:
 
 SET_UPS: list[tuple[list[object], str, list[str]]] = [
     (["chatty"], "garbage", ["not JSON", "logs belong on standard error", "INFO toy: device toy0 is up"]),
-    (["wrong_version", "protocol"], "garbage", ["version 2.0 of the protocol and this verbspec version 1.0"]),
+    (["wrong_version", "protocol"], "garbage", ["version 2.0 of the protocol and this verbspec version 1.1"]),
     (["wrong_version", "contract"], "garbage", ["version 2.0 of the contract and this verbspec version 1.0"]),
     (["stillborn"], "crash", ["exited with status 1 before it answered request 1 (hello)", "no device toy0"]),
 ]
@@ -231,8 +232,8 @@ def test_another_identity_after_a_restart_is_told(start: Start) -> None:
 
 
 def _pid(backend: RemoteBackend) -> int:
-    assert backend._child is not None
-    return backend._child.pid
+    assert isinstance(backend._link, Child)
+    return backend._link.pid
 
 
 def test_a_restart_works_any_number_of_times(start: Start) -> None:
@@ -355,8 +356,8 @@ def test_wrong_use_is_an_error_of_the_caller_and_reaches_no_backend(start: Start
 def test_close_lets_the_child_end_by_itself(start: Start) -> None:
     backend = start("toy")
     backend.reset(1)
-    child = backend._child
-    assert child is not None
+    child = backend._link
+    assert isinstance(child, Child)
     backend.close()
     assert child.end() == (True, 0)
 
@@ -364,8 +365,8 @@ def test_close_lets_the_child_end_by_itself(start: Start) -> None:
 def test_close_ends_a_child_that_does_not_listen(start: Start) -> None:
     backend = start("deaf", deadline=0.2)
     _reset(backend)
-    child = backend._child
-    assert child is not None
+    child = backend._link
+    assert isinstance(child, Child)
     backend.close()
     assert child.end() == (False, -signal.SIGKILL)
     assert child.end().describe() == "was killed by SIGKILL"
@@ -393,7 +394,7 @@ def test_what_the_child_has_started_ends_with_it(start: Start) -> None:
     assert _gone(int(left[1]))
 
 
-def test_an_interrupt_ends_the_child(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_ends_the_link(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = start("hangs")
     assert backend.reset(1) is None
     pid = _pid(backend)
@@ -425,7 +426,7 @@ print("waiting", flush=True)
     ],
     ids=["ctrl-c in a call", "no close", "ctrl-c between calls"],
 )
-def test_a_parent_that_ends_leaves_no_child(then: str, number: int, status: int) -> None:
+def test_a_parent_that_ends_leaves_no_link(then: str, number: int, status: int) -> None:
     mark = f"{MARK}={uuid.uuid4()}"
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT.format(then=then), sys.executable, str(BACKENDS / "deaf.py")],
@@ -457,7 +458,7 @@ backend.close()
 """
 
 
-def test_a_fork_of_the_parent_does_not_end_the_child() -> None:
+def test_a_fork_of_the_parent_does_not_end_the_link() -> None:
     command = [sys.executable, "-c", FORKS, sys.executable, str(BACKENDS / "toy.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == f"{Answer('0')}\n"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verbs_adapters.contract import VERBS, Answer, Hello, Trouble
+from verbs_adapters.contract import VERBS, Answer, Event, Hello, Trouble
 from verbs_adapters.remote import messages
 from verbs_adapters.remote.messages import Call, Outcome, Reply
 from verbs_adapters.remote.shapes import _IS, _MEANING, wrong_answer, wrong_arguments
@@ -40,6 +40,7 @@ REPLIES = [
     Reply(id=3, answer=Answer("0", {"pd": 1, "local_dma_lkey": 2})),
     Reply(id=3, trouble=TROUBLE),
     Reply(id=4, batch=[Outcome(answer=Answer("0")), Outcome(trouble=TROUBLE)]),
+    Reply(id=0, event=Event("QP_FATAL", {"qp_num": 17})),
 ]
 
 # One good value of each type of the contract, and bad ones.
@@ -124,6 +125,7 @@ def test_schema_and_structs_accept_the_same_replies(message: dict[str, Any]) -> 
         (b'{"id":1}', "exactly one of the keys"),
         (b'{"id":1,"ok":true,"answer":{"result":"0"}}', "exactly one of the keys"),
         (b'{"id":1,"ok":false}', "told in trouble"),
+        (b'{"id":1,"event":{"name":"X"}}', "its id is 0"),
         (b'{"id":1,"protocol":"1.0","ok":true}', "belong together"),
         (b'{"id":-1,"ok":true}', "id"),
         (b'{"id":1,"batch":[{}]}', "exactly one of the keys"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from verbs_adapters.contract import AdapterError, Answer, Hello, Trouble, Value
+from verbs_adapters.contract import AdapterError, Answer, Event, Hello, Trouble, Value
 from verbs_adapters.remote import messages
 from verbs_adapters.remote.messages import Call, Outcome, Reply, Request
 from verbs_adapters.remote.serve import main, serve
@@ -76,12 +76,26 @@ def test_a_session() -> None:
         messages.CloseRequest(id=4),
         messages.ResetRequest(id=5, seed=8),
     ) == [
-        Reply(id=1, protocol="1.0", hello=HELLO),
+        Reply(id=1, protocol=messages.PROTOCOL, hello=HELLO),
         Reply(id=2, ok=True),
         Reply(id=3, answer=Answer("EBUSY")),
         Reply(id=4, ok=True),
     ]
     assert toy.seen == [7, ("dealloc_pd", {"pd": 1}), "close"]
+
+
+class Teller(Toy):
+    """A backend that has an event to tell before each answer."""
+
+    def events(self) -> list[Event]:
+        return [Event("QP_FATAL", {"after": self.seen[-1]})]
+
+
+def test_events_are_told_before_the_answer_to_a_harness_that_knows_them() -> None:
+    new = _serve(Teller(), messages.HelloRequest(id=1), messages.ResetRequest(id=2, seed=7))
+    assert new[1:] == [Reply(id=0, event=Event("QP_FATAL", {"after": 7})), Reply(id=2, ok=True)]
+    old = _serve(Teller(), messages.HelloRequest(id=1, protocol="1.0"), messages.ResetRequest(id=2, seed=7))
+    assert old[1:] == [Reply(id=2, ok=True)]
 
 
 def test_the_end_of_input_closes_the_backend() -> None:
@@ -160,7 +174,7 @@ def test_a_wrong_use_of_the_adapter_is_not_the_devices() -> None:
         (
             b'{"id":9,"op":"hello","protocol":"2.3"}\n',
             9,
-            "speaks version 2.3 of the protocol, this agent 1.0",
+            "speaks version 2.3 of the protocol, this agent 1.1",
         ),
         (b'{"id":9,"op":"call","verb":"dance","args":{}}\n', 9, "`dance` is not a verb"),
         (b'{"id":9,"op":"call","verb":"dealloc_pd","args":{"pd":0}}\n', 9, "`pd` is 0"),

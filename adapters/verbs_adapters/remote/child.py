@@ -15,15 +15,18 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import enum
 import os
 import selectors
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, NamedTuple
+
+from verbs_adapters.contract import AdapterError
+from verbs_adapters.remote.links import LineBuffer, NoLine
 
 KEPT_STDERR = 1 << 16
 """The last bytes of standard error that are kept."""
@@ -32,14 +35,6 @@ KILL_PATIENCE = 5.0
 """Seconds until a killed process that does not go away is given up; it is stuck in the kernel then."""
 
 _CHUNK = 1 << 16
-
-
-class NoLine(enum.Enum):
-    """Why there is no line."""
-
-    QUIET = "none has come yet"
-    ENDED = "standard output has ended"
-    ENDLESS = "it is longer than the longest line allowed"
 
 
 class End(NamedTuple):
@@ -61,17 +56,19 @@ class End(NamedTuple):
             return f"was killed by {signal.Signals(-self.status).name}"
         return f"was killed by signal {-self.status}"
 
+    def fate(self) -> str:
+        """What became of a child that did not answer."""
+        return "it was killed" if self.status is not None else f"it {self.describe()}"
+
 
 class Child:
     """One child process.  Raises `OSError` if it cannot be started."""
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None, max_line: int) -> None:
         """Start `argv` (found on PATH); lines without their newline are at most `max_line` bytes long."""
-        self._max_line = max_line
         self._unsent = bytearray()
         self._stalled = False  # the pipe was full, and the selector watches for room in it
-        self._received = bytearray()
-        self._scanned = 0  # so many bytes of _received are known to hold no newline
+        self._received = LineBuffer(max_line)
         self._stderr = bytearray()
         self._stdout_ended = False
         self._ended = False
@@ -131,16 +128,7 @@ class Child:
 
     def _next_line(self) -> bytes | NoLine:
         """The first line of what has been read; quiet if there is none yet."""
-        end = self._received.find(b"\n", self._scanned)
-        if end > self._max_line or (end < 0 and len(self._received) > self._max_line):
-            return NoLine.ENDLESS
-        if end < 0:
-            self._scanned = len(self._received)
-            return NoLine.ENDED if self._stdout_ended else NoLine.QUIET
-        line = bytes(self._received[:end])
-        del self._received[: end + 1]
-        self._scanned = 0
-        return line
+        return self._received.next(ended=self._stdout_ended)
 
     def end(self, patience: float = 0.0) -> End:
         """End the child and everything in its process group, leaving nothing behind.
@@ -177,7 +165,7 @@ class Child:
             return False
         data = _read(self._stdout)
         if data is not None:
-            self._received += data
+            self._received.feed(data)
         if data == b"":
             self._end_stdout()
         return bool(data)
@@ -200,7 +188,7 @@ class Child:
         assert self._pidfd is not None
         self._selector.unregister(self._pidfd)
         self._ended = True
-        while len(self._received) <= self._max_line and self._read_stdout():
+        while not self._received.full and self._read_stdout():
             pass
         if not self._stdout_ended:
             self._end_stdout()
@@ -236,8 +224,8 @@ class Child:
         while not self._ended:
             left = until - time.monotonic()
             self._wait(left)
-            if len(self._received) > self._max_line:  # nobody will ask for all that
-                del self._received[self._max_line :]
+            if self._received.full:  # nobody will ask for all that
+                self._received.clip()
             if left <= 0:
                 break
         return self._ended
@@ -277,6 +265,46 @@ def _read(pipe: IO[bytes]) -> bytes | None:
         return os.read(pipe.fileno(), _CHUNK)
     except BlockingIOError:
         return None
+
+
+class ChildPeer:
+    """An agent that is a command to run."""
+
+    who = "The process"
+    stale = False
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str] | None,
+        max_line: int,
+        *,
+        preamble: bytes = b"",
+        shown: str = "",
+    ) -> None:
+        """Describe the child; `preamble` is sent before the first line, `shown` names it instead of its command."""
+        if not argv:
+            raise AdapterError("the command of a remote backend is empty; give the program and its arguments")
+        self._argv = tuple(argv)
+        self._env = env
+        self._max_line = max_line
+        self._preamble = preamble
+        self._shown = shown
+
+    def __str__(self) -> str:
+        return self._shown or shlex.join(self._argv)
+
+    def open(self, seconds: float) -> Child:  # noqa: ARG002 - a command can be run or not, at once
+        """Start the child."""
+        try:
+            child = Child(self._argv, self._env, self._max_line)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise AdapterError(
+                f"cannot start `{self}`: {reason}. Check that the program exists, is executable and is on PATH."
+            ) from error
+        child.send(self._preamble)
+        return child
 
 
 _living: set[Child] = set()

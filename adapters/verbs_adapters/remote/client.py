@@ -1,14 +1,14 @@
-"""A backend in a child process, with a deadline on every call.
+"""A backend in a child process or behind a connection, with a deadline on every call.
 
 Theory of operation
 -------------------
-:class:`RemoteBackend` speaks the protocol of :mod:`verbs_adapters.remote.messages` to one child at a time and
-turns whatever may go wrong into a :class:`~verbs_adapters.contract.Trouble`:
+:class:`RemoteBackend` speaks the protocol of :mod:`verbs_adapters.remote.messages` over one link at a time, mostly
+to a child process, and turns whatever may go wrong into a :class:`~verbs_adapters.contract.Trouble`:
 
 ==========================================  ========  =======================================================
 what happened                               kind      whose
 ==========================================  ========  =======================================================
-the child ended                             crash     ``backend`` (option `blame`)
+the child or the connection ended           crash     ``backend`` (option `blame`)
 no answer by the deadline                   hang      ``backend`` (option `blame`)
 an answer after the deadline, within grace  late      ``backend`` (option `blame`)
 a line that is not an answer                garbage   ``glue``
@@ -16,23 +16,26 @@ the agent reported a trouble                as told   as told
 ==========================================  ========  =======================================================
 
 A child that has never said hello was not set up: its crash, hang or lateness is the glue's.
-Every trouble ends the child, and the next ``reset`` starts another one.  A message says what happened, whose
-fault that is held to be and what to do; the evidence holds the command, the request, and standard error.
+Every trouble ends the child (or the connection), and the next ``reset`` starts another one.  A message says what
+happened, whose fault that is held to be and what to do; the evidence holds the command, the request, and standard
+error.
+
+Events that the agent pushes between replies are queued until :meth:`RemoteBackend.events` collects them; those
+that nobody has collected when there is a trouble are part of its evidence.
 """
 
 from __future__ import annotations
 
-import shlex
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
-import msgspec
-
-from verbs_adapters.contract import CONTRACT_VERSION, AdapterError, Answer, Hello, Trouble, UsageError, Value
+from verbs_adapters.contract import CONTRACT_VERSION, AdapterError, Answer, Event, Hello, Trouble, UsageError, Value
 from verbs_adapters.remote import messages, troubles
-from verbs_adapters.remote.child import Child, End, NoLine
-from verbs_adapters.remote.messages import Outcome, Reply, Request
+from verbs_adapters.remote.child import ChildPeer, End
+from verbs_adapters.remote.links import Ending, Link, NoLine, Peer
+from verbs_adapters.remote.messages import Reply, Request
+from verbs_adapters.remote.replies import Asked, answer_in, decode, event_of, outcomes_of
 from verbs_adapters.remote.shapes import clip, wrong_answer, wrong_arguments
 from verbs_adapters.remote.troubles import Scene, Whose
 
@@ -47,16 +50,19 @@ _MISUSED = End(by_itself=True, status=messages.USAGE_STATUS)
 GRACE = 1.0
 """Seconds after the deadline in which an answer is late and not a hang (never more than the deadline)."""
 
+MOST_EVENTS = 1000
+"""Events that are kept until somebody collects them; of more, the latest."""
+
 _LEAVE = 1.0
 """Seconds that a child gets to end by itself after its standard input or output was closed."""
 
 
 class RemoteBackend:
-    """The contract's ``Backend``, spoken to a command over its standard input and output."""
+    """The contract's ``Backend``, spoken to an agent."""
 
     def __init__(
         self,
-        command: Sequence[str],
+        agent: Sequence[str] | Peer,
         *,
         deadline: float = DEADLINE,
         start_deadline: float = START_DEADLINE,
@@ -64,22 +70,22 @@ class RemoteBackend:
         blame: Whose = "backend",
         env: Mapping[str, str] | None = None,
     ) -> None:
-        """Describe the child; it is started by the first :meth:`hello` or :meth:`reset`.
+        """Describe the agent; it is started or connected to by the first :meth:`hello` or :meth:`reset`.
+
+        `agent` is a command, spoken to on its standard input and output, or another kind of peer.
 
         `blame` says whose fault a crash, a hang or a late answer is: ``glue`` for an agent that stands
-        between us and a device that it would survive.  `env` replaces the environment.  The attribute
+        between us and a device that it would survive.  `env` replaces a command's environment.  The attribute
         `deadline` may be changed at any time, once it is known how slow the machine is.
         """
-        if not command:
-            raise AdapterError("the command of a remote backend is empty; give the program and its arguments")
-        self._command = tuple(command)
+        self._peer: Peer = ChildPeer(agent, env, messages.MAX_LINE) if isinstance(agent, Sequence) else agent
         self.deadline = deadline
         self._start_deadline = start_deadline
         self._grace = grace
         self._blame: Whose = blame
-        self._env = env
-        self._child: Child | None = None
-        self._end: End | None = None
+        self._link: Link | None = None
+        self._events: deque[Event] = deque(maxlen=MOST_EVENTS)
+        self._end: Ending | None = None
         self._hello: Hello | None = None
         self._last_id = messages.NO_REQUEST
         self._ready = False
@@ -101,7 +107,7 @@ class RemoteBackend:
         """Start from a fresh device context, in a fresh child if the last one is gone."""
         self._check_open()
         self._ready = False
-        if self._child is None:
+        if self._link is None:
             trouble = self._start()
             if trouble is not None:
                 return trouble
@@ -126,13 +132,13 @@ class RemoteBackend:
     def close(self) -> None:
         """Ask the child to end, and end it.  Closing twice is allowed."""
         self._closed = True
-        child, self._child = self._child, None
-        if child is None:
+        link, self._link = self._link, None
+        if link is None:
             return
         try:
-            child.send(messages.encode(messages.CloseRequest(id=self._next_id())))
+            link.send(messages.encode(messages.CloseRequest(id=self._next_id())))
         finally:
-            child.end(self.deadline)
+            link.end(self.deadline)
 
     # -- beyond the contract -----------------------------------------------------------------------
 
@@ -154,23 +160,22 @@ class RemoteBackend:
         if isinstance(reply, Trouble):
             return [reply]
         assert isinstance(reply.batch, list)
-        outcomes = _outcomes([verb for verb, _ in calls], reply.batch)
+        outcomes = outcomes_of([verb for verb, _ in calls], reply.batch)
         if isinstance(outcomes, str):
             return [self._garbage(asked, outcomes, reply)]
         return [self._told(asked, outcome) if isinstance(outcome, Trouble) else outcome for outcome in outcomes]
 
+    def events(self) -> list[Event]:
+        """What the agent has pushed since the last time, in order."""
+        taken = list(self._events)
+        self._events.clear()
+        return taken
+
     # -- one child ---------------------------------------------------------------------------------
 
     def _start(self) -> Trouble | None:
-        """Start a child and let it introduce itself."""
-        try:
-            self._child = Child(self._command, self._env, messages.MAX_LINE)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise AdapterError(
-                f"cannot start `{shlex.join(self._command)}`: {reason}. Check that the program exists, is "
-                "executable and is on PATH."
-            ) from error
+        """Start or connect to the agent and let it introduce itself."""
+        self._link = self._peer.open(0.0 if self._hello is None else self._start_deadline)
         asked = self._asked(messages.HelloRequest(id=self._next_id()), "hello")
         reply = self._ask(asked, self._start_deadline, expected="hello")
         if isinstance(reply, Trouble):
@@ -197,12 +202,12 @@ class RemoteBackend:
             return f"it now introduces itself as {hello} and did so before as {self._hello}"
         return None
 
-    def _ask(self, asked: _Asked, seconds: float, expected: str) -> Reply | Trouble:
+    def _ask(self, asked: Asked, seconds: float, expected: str) -> Reply | Trouble:
         """Send a request and wait for its reply, which has the key `expected`."""
         line, late = self._converse(asked, seconds)
         if isinstance(line, NoLine):
             return self._silence(asked, seconds, line)
-        reply = _decode(asked, line, expected)
+        reply = decode(asked, line, expected)
         if isinstance(reply, str):
             return self._garbage(asked, reply, line)
         if isinstance(reply.trouble, Trouble):
@@ -211,23 +216,37 @@ class RemoteBackend:
             return troubles.late(self._scene(asked), self._fault(), seconds, line)
         return reply
 
-    def _converse(self, asked: _Asked, seconds: float) -> tuple[bytes | NoLine, bool]:
+    def _converse(self, asked: Asked, seconds: float) -> tuple[bytes | NoLine, bool]:
         """The line that comes back, or why none does; and whether the deadline had passed."""
-        child = self._child
-        assert child is not None
+        link = self._link
+        assert link is not None
         try:
-            child.send(asked.line)
-            line = child.receive(time.monotonic() + seconds)
+            link.send(asked.line)
+            line = self._receive(link, asked, time.monotonic() + seconds)
             late = line is NoLine.QUIET
             if late:
                 grace = min(seconds, GRACE) if self._grace is None else self._grace
-                line = child.receive(time.monotonic() + grace)
-        except BaseException:  # Ctrl-C: a request is on its way, so this child is of no more use
+                line = self._receive(link, asked, time.monotonic() + grace)
+        except BaseException:  # Ctrl-C: a request is on its way, so this link is of no more use
             self._drop()
             raise
         return line, late
 
-    def _silence(self, asked: _Asked, seconds: float, why: NoLine) -> Trouble:
+    def _receive(self, link: Link, asked: Asked, until: float) -> bytes | NoLine:
+        """The next line that is meant as an answer; events are queued, and what an old link left is skipped."""
+        while True:
+            line = link.receive(until)
+            if isinstance(line, NoLine):
+                return line
+            event = event_of(line)
+            if event is not None:
+                self._events.append(event)
+            elif not (self._peer.stale and asked.opening):
+                return line
+            elif (answer := answer_in(line, asked.id)) is not None:
+                return answer
+
+    def _silence(self, asked: Asked, seconds: float, why: NoLine) -> Trouble:
         if why is NoLine.ENDLESS:
             scene = self._scene(asked)
             return troubles.garbage(scene, f"the line is longer than {messages.MAX_LINE} bytes", scene.unread)
@@ -236,31 +255,32 @@ class RemoteBackend:
             return troubles.crash(scene, self._fault())
         return troubles.hang(scene, self._fault(), seconds)
 
-    def _garbage(self, asked: _Asked, problem: str, answer: Reply | bytes) -> Trouble:
+    def _garbage(self, asked: Asked, problem: str, answer: Reply | bytes) -> Trouble:
         line = messages.encode(answer).rstrip() if isinstance(answer, Reply) else answer
         return troubles.garbage(self._scene(asked), problem, line)
 
-    def _told(self, asked: _Asked, trouble: Trouble) -> Trouble:
+    def _told(self, asked: Asked, trouble: Trouble) -> Trouble:
         return troubles.told(self._scene(asked, _LEAVE), trouble)
 
     def _fault(self) -> Whose:
         """Whose fault it is that the child does not answer: a child that never said hello was not set up."""
         return "glue" if self._hello is None else self._blame
 
-    def _scene(self, asked: _Asked, patience: float = 0.0) -> Scene:
+    def _scene(self, asked: Asked, patience: float = 0.0) -> Scene:
         """End the child over a request and gather what is known."""
-        child = self._child
-        assert child is not None
+        link = self._link
+        assert link is not None
         end = self._drop(patience)
         what = f"request {asked.id} ({asked.what})"
-        return Scene(shlex.join(self._command), what, asked.line, end, child.unread, child.stderr)
+        events = tuple(messages.show(event) for event in self._events)
+        return Scene(self._peer.who, str(self._peer), what, asked.line, end, link.unread, link.stderr, events)
 
-    def _drop(self, patience: float = 0.0) -> End:
-        """End the child; only a reset starts another one."""
-        child, self._child = self._child, None
+    def _drop(self, patience: float = 0.0) -> Ending:
+        """End the link; only a reset starts another one."""
+        link, self._link = self._link, None
         self._ready = False
-        assert child is not None
-        self._end = child.end(patience)
+        assert link is not None
+        self._end = link.end(patience)
         return self._end
 
     # -- small things ------------------------------------------------------------------------------
@@ -270,7 +290,7 @@ class RemoteBackend:
         self._last_id += 1
         return self._last_id
 
-    def _asked(self, request: Request, what: str) -> _Asked:
+    def _asked(self, request: Request, what: str) -> Asked:
         """A request as it goes out."""
         try:
             line = messages.encode(request)
@@ -281,7 +301,7 @@ class RemoteBackend:
                 f"`{what}` makes a request of {len(line)} bytes, and a line has at most {messages.MAX_LINE}; "
                 "make it several calls"
             )
-        return _Asked(request.id, what, line)
+        return Asked(request.id, what, line, isinstance(request, messages.HelloRequest))
 
     def _check_open(self) -> None:
         if self._closed:
@@ -294,48 +314,3 @@ class RemoteBackend:
         wrong = wrong_arguments(verb, args)
         if wrong is not None:
             raise AdapterError(f"this call is not of the contract: {wrong}")
-
-
-class _Asked(NamedTuple):
-    """A request that was sent."""
-
-    id: int
-    what: str
-    line: bytes
-
-
-def _decode(asked: _Asked, line: bytes, expected: str) -> Reply | str:
-    """The reply that a line holds, or what is wrong with it."""
-    try:
-        reply = messages.decode_reply(line)
-    except msgspec.ValidationError as error:
-        return f"the line is JSON but not a reply of the protocol: {error}"
-    except (msgspec.DecodeError, RecursionError) as error:
-        return f"the line is not JSON ({error}); logs belong on standard error, not on standard output"
-    (key,) = reply.contents()
-    if key == "trouble" and reply.id == messages.NO_REQUEST:
-        return reply  # the agent could not even read which request it was
-    if reply.id != asked.id:
-        past = "answered already" if 0 < reply.id < asked.id else "never made"
-        return f"the reply has the id {reply.id}, of a request {past}, where {asked.id} is due"
-    if key not in (expected, "trouble"):
-        return f"the reply has the key `{key}` where `{expected}` is due"
-    return reply
-
-
-def _outcomes(verbs: Sequence[str], batch: Sequence[Outcome]) -> list[Answer | Trouble] | str:
-    """What became of the calls of a batch, or what is wrong with the list."""
-    outcomes: list[Answer | Trouble] = []
-    for number, (verb, outcome) in enumerate(zip(verbs, batch, strict=False), 1):
-        if isinstance(outcome.answer, Answer):
-            wrong = wrong_answer(verb, outcome.answer)
-            if wrong is not None:
-                return f"of call {number} ({verb}), {wrong}"
-            outcomes.append(outcome.answer)
-        elif isinstance(outcome.trouble, Trouble):
-            outcomes.append(outcome.trouble)
-            break
-    stopped = bool(outcomes) and isinstance(outcomes[-1], Trouble)
-    if len(batch) != (len(outcomes) if stopped else len(verbs)):
-        return f"{len(batch)} outcomes for {len(verbs)} calls; it goes on to the first trouble or to the end"
-    return outcomes

@@ -4,7 +4,8 @@ Theory of operation
 -------------------
 The harness asks, the agent answers: one reply to each request, in order, with the request's ``id``.
 A request says what it is in ``op``; a reply holds, besides ``id``, exactly one of the keys ``hello``,
-``answer``, ``trouble``, ``batch``, ``ok``.  Unknown keys are ignored, so that a minor version may add some;
+``answer``, ``trouble``, ``batch``, ``ok``.  A line with the key ``event`` answers nothing (its ``id`` is 0) and
+may come before any reply but the first.  Unknown keys are ignored, so that a minor version may add some;
 a change that an older peer would misread raises the major number of :data:`PROTOCOL`.
 
 ``docs/adapter-protocol.md`` describes the protocol to those who write an agent in another language, and
@@ -18,12 +19,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from verbs_adapters.contract import Answer, Hello, Trouble
+from verbs_adapters.contract import Answer, Event, Hello, Trouble
 
 USAGE_STATUS = 4
 """The exit status of an agent whose own name or options are wrong, before its first reply."""
 
-PROTOCOL = "1.0"
+PROTOCOL = "1.1"
 """The version of the protocol.  It is about framing; the contract has a version of its own."""
 
 MAX_LINE = 1 << 20
@@ -32,7 +33,7 @@ MAX_LINE = 1 << 20
 NO_REQUEST = 0
 """The id of a reply to a request whose own id could not be read; no request has it."""
 
-CONTENTS = ("hello", "answer", "trouble", "batch", "ok")
+CONTENTS = ("hello", "answer", "trouble", "batch", "ok", "event")
 """The keys of which a reply holds exactly one."""
 
 Id = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -97,7 +98,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 class Reply(Struct, frozen=True, kw_only=True):
     """The reply to the request ``id``: exactly one key of ``hello`` (then also ``protocol``), ``answer``,
-    ``trouble``, ``batch``, ``ok``."""
+    ``trouble``, ``batch``, ``ok``; or, with ``id`` 0, an ``event``, which answers nothing."""
 
     id: Id
     protocol: str | UnsetType = UNSET
@@ -106,6 +107,7 @@ class Reply(Struct, frozen=True, kw_only=True):
     trouble: Trouble | UnsetType = UNSET
     batch: list[Outcome] | UnsetType = UNSET
     ok: bool | UnsetType = UNSET
+    event: Event | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         """Hold the rules that a schema of types cannot."""
@@ -115,6 +117,8 @@ class Reply(Struct, frozen=True, kw_only=True):
             raise ValueError("the keys hello and protocol belong together")
         if self.ok is False:
             raise ValueError("ok is always true: what went wrong is told in trouble")
+        if self.event is not UNSET and self.id != NO_REQUEST:
+            raise ValueError("an event answers no request, so its id is 0")
 
     def contents(self) -> list[str]:
         """The keys that say what kind of reply this is; one in every reply that was decoded."""
@@ -132,6 +136,17 @@ def encode(message: Request | Reply) -> bytes:
     return _encoder.encode(message) + b"\n"
 
 
+def show(event: Event) -> str:
+    """An event for people."""
+    return f"{event.name} {msgspec.json.encode(event.data).decode()}" if event.data else event.name
+
+
+def minor(version: str) -> int:
+    """The number after the dot, which tells what a peer may be sent; 0 if it cannot be read."""
+    number = version.partition(".")[2]
+    return int(number) if number.isascii() and number.isdigit() else 0
+
+
 def major(version: str) -> str:
     """The part of a version that two peers must share."""
     return version.partition(".")[0]
@@ -145,6 +160,7 @@ def schema() -> dict[str, Any]:
     one_of = [{"required": [key]} for key in CONTENTS]
     defs["Reply"] |= {"oneOf": one_of, "dependentRequired": {"hello": ["protocol"], "protocol": ["hello"]}}
     defs["Reply"]["properties"]["ok"] = {"const": True}
+    defs["Reply"] |= {"dependentSchemas": {"event": {"properties": {"id": {"const": NO_REQUEST}}}}}
     defs["Outcome"]["oneOf"] = [{"required": ["answer"]}, {"required": ["trouble"]}]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -17,7 +17,7 @@ from typing import BinaryIO, TypeVar
 import msgspec
 
 from verbs_adapters import registry
-from verbs_adapters.contract import AdapterError, Answer, Backend, Trouble, UsageError, Value
+from verbs_adapters.contract import AdapterError, Answer, Backend, EventSource, Trouble, UsageError, Value
 from verbs_adapters.remote import messages
 from verbs_adapters.remote.messages import Outcome, Reply, Request
 from verbs_adapters.remote.shapes import clip, wrong_arguments
@@ -27,15 +27,24 @@ T = TypeVar("T")
 
 def serve(backend: Backend, stdin: BinaryIO, stdout: BinaryIO) -> None:
     """Answer requests until `close` or the end of input; the backend is closed in any case."""
+    told = False
     with contextlib.ExitStack() as at_end:
         at_end.callback(backend.close)
         for line in iter(stdin.readline, b""):
+            if not line.strip():
+                continue  # the start of a conversation over a line that may hold half of another one
             request = _read(line)
             if isinstance(request, messages.CloseRequest):
                 at_end.pop_all()  # closed here, so that what goes wrong can be told
                 _write(stdout, _done(request.id, _guarded(backend.close)))
                 return
-            _write(stdout, request if isinstance(request, Reply) else _reply(backend, request))
+            reply = request if isinstance(request, Reply) else _reply(backend, request)
+            if isinstance(request, messages.HelloRequest):
+                told = messages.minor(request.protocol) >= 1  # before 1.1 there were no events
+            elif told and isinstance(backend, EventSource):
+                for event in backend.events():
+                    _write(stdout, Reply(id=messages.NO_REQUEST, event=event))
+            _write(stdout, reply)
 
 
 class _AnyRequest(msgspec.Struct):

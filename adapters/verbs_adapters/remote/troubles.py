@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from verbs_adapters.contract import Trouble
-from verbs_adapters.remote.child import End
+from verbs_adapters.remote.links import Ending
 from verbs_adapters.remote.shapes import clip
 
 Whose = Literal["backend", "glue"]
@@ -28,28 +28,29 @@ _KEPT = 4000  # and in the evidence
 class Scene(NamedTuple):
     """What is known once a child has been ended over a request."""
 
+    who: str  # the agent as the subject of a sentence
     command: str
     what: str  # the request in words
     request: bytes
-    end: End
+    end: Ending
     unread: bytes
     stderr: bytes
+    events: tuple[str, ...] = ()  # pushed by the agent and not yet collected
 
 
 def crash(scene: Scene, whose: Whose) -> Trouble:
     """The child ended, or closed its standard output, which leaves as little to talk to."""
     half = f" in the middle of a line ({_quote(scene.unread)})" if scene.unread else ""
     if scene.end.by_itself:
-        happened = f"The process {scene.end.describe()}{half} before it answered {scene.what}."
+        happened = f"{scene.who} {scene.end.describe()}{half} before it answered {scene.what}."
     else:
-        happened = f"The process closed its standard output{half} before it answered {scene.what}."
+        happened = f"{scene.who} closed its standard output{half} before it answered {scene.what}."
     return _trouble("crash", whose, happened, f"{_last_words(scene)} {_by_hand(scene)}", scene)
 
 
 def hang(scene: Scene, whose: Whose, seconds: float) -> Trouble:
     """No answer in time; the child was killed."""
-    fate = "it was killed" if scene.end.status is not None else f"it {scene.end.describe()}"
-    happened = f"No answer to {scene.what} within {seconds:g} s; {fate}."
+    happened = f"No answer to {scene.what} within {seconds:g} s; {scene.end.fate()}."
     todo = f"{_SLOW}; else find out what it waits for. {_last_words(scene)}"
     return _trouble("hang", whose, happened, todo, scene)
 
@@ -89,6 +90,7 @@ def _evidence(scene: Scene, line: bytes | None) -> str:
     parts = [f"command: {scene.command}", f"request: {clip(_text(scene.request).strip(), _KEPT)}"]
     if line is not None:
         parts.append(f"answer: {clip(_text(line), _KEPT)}")
+    parts += [f"event: {event}" for event in scene.events]
     parts.append(f"standard error:\n{_text(scene.stderr)}" if scene.stderr else "standard error: nothing")
     return "\n".join(parts)
 
@@ -102,6 +104,8 @@ def _last_words(scene: Scene) -> str:
 
 
 def _by_hand(scene: Scene) -> str:
+    if scene.who != "The process":
+        return "(Its own log may tell more.)"
     return f"(To see it alone, run `{scene.command}` and give it the requests of the evidence, one a line.)"
 
 

@@ -1,0 +1,95 @@
+"""The adapter ``rdma-core``: the agent beside this file, brought to the machine that has the device.
+
+Theory of operation
+-------------------
+The target needs nothing of verbspec: it is given a one-line program that reads a length and then so many bytes of
+source from its standard input, and runs them; the same pipe carries the protocol from there on.  Here that
+program is run by ``python3``; elsewhere by whatever the option `agent` names, mostly ``ssh HOST``, whose remote
+shell needs the program in quotes.
+
+The agent answers for a call that blocks and for a crash in the library, so what remains (the agent itself dies,
+the connection breaks) is the glue's unless `blame` says otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from importlib import resources
+
+from verbs_adapters.contract import UsageError
+from verbs_adapters.options import check_known, number, seconds, whose, words
+from verbs_adapters.remote import messages
+from verbs_adapters.remote.child import ChildPeer
+from verbs_adapters.remote.client import DEADLINE, GRACE, START_DEADLINE, RemoteBackend
+
+OPTIONS = (
+    *("device", "port", "gid_index", "agent", "python", "settle"),
+    *("deadline", "start_deadline", "grace", "blame"),
+)
+
+BOOTSTRAP = """
+import os
+def read(n):
+    data = b""
+    while len(data) < n:
+        more = os.read(0, n - len(data))
+        if not more:
+            raise SystemExit("verbspec: the input ended before the agent had come")
+        data += more
+    return data
+exec(compile(read(int(read(8))), "agent.py", "exec"))
+"""
+"""What the target's Python is told: eight digits, then so many bytes of source, then the protocol."""
+
+AGENT_SHARE = 0.8
+"""How much of the deadline the agent has to notice that a call blocks and to tell."""
+
+_SHELLS = ("ssh",)
+"""Programs that hand their arguments to a shell on another machine."""
+
+
+def agent_source() -> bytes:
+    """The agent, as it is sent to the target."""
+    return resources.files("verbs_adapters.rdma_core").joinpath("agent.py").read_bytes()
+
+
+def preamble() -> bytes:
+    """What the bootstrap reads."""
+    source = agent_source()
+    return b"%08d" % len(source) + source
+
+
+def rdma_core(options: Mapping[str, str], /) -> RemoteBackend:
+    """Judge an RDMA device of this machine (-o device=NAME) or of another (-o agent='ssh HOST') through libibverbs."""
+    check_known("rdma-core", options, OPTIONS)
+    deadline = seconds(options, "deadline", DEADLINE)
+    command = command_line(options, deadline)
+    shown = shlex.join(command).replace(shlex.quote(BOOTSTRAP), "(rdma_core/agent.py)")
+    return RemoteBackend(
+        ChildPeer(command, None, messages.MAX_LINE, preamble=preamble(), shown=shown),
+        deadline=deadline,
+        start_deadline=seconds(options, "start_deadline", START_DEADLINE),
+        grace=seconds(options, "grace", GRACE) if "grace" in options else None,
+        blame=whose(options, "glue"),
+    )
+
+
+def command_line(options: Mapping[str, str], deadline: float) -> list[str]:
+    """What starts the bootstrap on the target."""
+    target = [options.get("python", "python3"), "-u", "-c", BOOTSTRAP]
+    if not target[0].strip():
+        raise UsageError("`python` is empty; give the name or path of the target's Python, like `python=python3`")
+    target += ["--deadline", f"{deadline * AGENT_SHARE:g}"]
+    if "device" in options:
+        target.append(f"--device={options['device']}")
+    if "settle" in options:
+        target += ["--quiet", f"{seconds(options, 'settle', 0.0):g}"]
+    for key, flag, most in (("port", "--port", 255), ("gid_index", "--gid-index", 255)):
+        found = number(options, key, most)
+        if found is not None:
+            target += [flag, str(found)]
+    prefix = words(options, "agent")
+    through_a_shell = any(os.path.basename(word) in _SHELLS for word in prefix)
+    return [*prefix, shlex.join(target)] if through_a_shell else [*prefix, *target]

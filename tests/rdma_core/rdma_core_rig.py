@@ -1,0 +1,31 @@
+"""Builds the C pieces of these tests, where there are a compiler and the header of libibverbs."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def compile_c(source: Path, target: Path, *flags: str) -> Path:
+    """Compile one file against <infiniband/verbs.h>; the test is skipped where that cannot be done."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler on PATH; install gcc to run this test")
+    probe = subprocess.run(
+        [compiler, "-E", "-"], input="#include <infiniband/verbs.h>\n", capture_output=True, text=True, check=False
+    )
+    if probe.returncode:
+        pytest.skip("no <infiniband/verbs.h>; install libibverbs-dev (rdma-core-devel) to run this test")
+    subprocess.run([compiler, "-Wall", "-Werror", *flags, "-o", str(target), str(source)], check=True)
+    return target
+
+
+def fake_library(folder: Path) -> Path:
+    """A folder whose libibverbs.so.1 is the one of ibverbs.c, for LD_LIBRARY_PATH."""
+    compile_c(HERE / "ibverbs.c", folder / "libibverbs.so.1", "-shared", "-fPIC", "-O1")
+    return folder
