@@ -84,15 +84,18 @@ class Inconclusive:
 
 
 class Belief:
-    """Judges one program's calls against a model."""
+    """Judges one program's calls against a model; with ``suspects`` off it does not say who is to blame for a refusal."""
 
-    def __init__(self, model: Model, analysis: Analysis, *, cap: int = 512, steps: int = 20_000) -> None:
+    def __init__(
+        self, model: Model, analysis: Analysis, *, cap: int = 512, steps: int = 20_000, suspects: bool = True
+    ) -> None:
         self.model = model
         self.store: Store = model.store()
         self.search = Search(model, analysis, self.store, steps)
         self.branches = [Branch()]
         self.largest = 1
         self.cap = cap
+        self.explained = EXPLAINED if suspects else 0
         self.tainted: set[int] = set()
         self._lively = {kind for kind, _ in analysis.stepped}
         self.deviations: dict[str, int] = {}
@@ -136,7 +139,7 @@ class Belief:
             return self._history[1]
         made: list[tuple[Fired, frozenset[str]]] = []
         for branch in self.branches:
-            if branch.debts:
+            if branch.debts or self._in(branch, self.search.may_stir):
                 found = self._in(branch, lambda b=branch: self.search.settle(b, all_of_it=True))
                 made.extend((f.fired, f.maybe) for f in found)
             else:
@@ -342,7 +345,7 @@ class Belief:
 
     def _refuse(self, code: CallCode, action: Action) -> Refused:
         scores: dict[str, tuple[int, ...]] = {}
-        for branch in self.branches[:EXPLAINED]:
+        for branch in self.branches[: self.explained]:
             report = self._in(branch, lambda b=branch: self.search.explain(code, action, b))
             for rule, rank in report.ranks.items():
                 scores[rule] = min(scores.get(rule, rank), rank)

@@ -374,15 +374,24 @@ class Search:
         """Take steps as long as one only can come next, and must; those taken, and whether none has to come then."""
         made: list[Step] = []
         while True:
-            found = [
-                step
-                for i, family in enumerate(self.model.families)
-                for number in self.store.active[family.trigger]
-                for step in self.steps((i, number))
-            ]
+            found = self.enabled()
             if len(found) != 1 or self.is_optional(found[0]) or not self.take(found[0]):
                 return made, all(self.is_optional(s) for s in found)
             made.append(found[0])
+
+    def enabled(self) -> list[Step]:
+        """Every step that may come next."""
+        return [
+            step
+            for i, family in enumerate(self.model.families)
+            for number in self.store.active[family.trigger]
+            for step in self.steps((i, number))
+        ]
+
+    def may_stir(self) -> bool:
+        """Whether the device may do something though nothing has to be done."""
+        found = self.enabled()
+        return bool(found) and all(self.is_optional(s) for s in found)
 
     def is_optional(self, step: Step) -> bool:
         """Whether the step need never happen."""

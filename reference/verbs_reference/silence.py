@@ -40,6 +40,9 @@ class Silence(Walk):
             self.pending.silent[(self.forks, place)] = known
         return known
 
+    def _alive(self, debts: Debts) -> Debts:
+        return debts  # what cannot be paid holds nothing up here
+
     def _from(self, path: list[Step], debts: Debts, key: Key, visit: Visit) -> None:
         self.search.count()
         steps, must = self._next(debts)
