@@ -84,7 +84,7 @@ class Inconclusive:
 
 
 class Belief:
-    """Judges one program's calls against a model; with ``suspects`` off it does not say who is to blame for a refusal."""
+    """Judges one program's calls against a model; with ``suspects`` off no refusal says who is to blame."""
 
     def __init__(
         self, model: Model, analysis: Analysis, *, cap: int = 512, steps: int = 20_000, suspects: bool = True
