@@ -1,9 +1,9 @@
 """The adapters there are: those of entry points, and those that run agents.
 
 An adapter is a :class:`~verbs_adapters.contract.BackendFactory` that a distribution announces in the entry
-point group ``verbspec.adapters``.  Three names are taken: ``process`` runs or connects to any program that speaks
+point group ``verbspec.adapters``.  Four names are taken: ``process`` runs or connects to any program that speaks
 the remote protocol, ``isolated`` runs any other adapter in a process of its own, ``rdma-core`` brings an agent to a
-machine that has an RDMA device.
+machine that has an RDMA device, ``lab`` to a guest that has one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 
 from verbs_adapters.contract import AdapterError, Backend, BackendFactory, UsageError
+from verbs_adapters.lab.adapter import lab
 from verbs_adapters.options import check_known, seconds, whose, words
 from verbs_adapters.rdma_core.adapter import rdma_core
 from verbs_adapters.remote import messages, streams
@@ -56,7 +57,7 @@ def isolated(options: Mapping[str, str], /) -> RemoteBackend:
     )
 
 
-_BUILT_IN: dict[str, BackendFactory] = {"process": process, "isolated": isolated, "rdma-core": rdma_core}
+_BUILT_IN: dict[str, BackendFactory] = {"process": process, "isolated": isolated, "rdma-core": rdma_core, "lab": lab}
 
 
 def create(name: str, options: Mapping[str, str]) -> Backend:

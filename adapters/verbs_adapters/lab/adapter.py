@@ -1,0 +1,67 @@
+"""The backend ``lab``: an agent in a guest, as any other remote backend."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from verbs_adapters.contract import AdapterError
+from verbs_adapters.lab import host, image, machine
+from verbs_adapters.lab.kernels import APIS, DEVICES, KERNELS, choose
+from verbs_adapters.remote.client import RemoteBackend
+
+DEFAULTS = {"kernel": "6.1", "device": "rxe", "api": "linux-kernel", "deadline": "20", "boot_deadline": "240"}
+"""The options of the adapter; times are in seconds, of one call and of a guest's start."""
+
+_MARGIN = 15.0
+"""Seconds by which the client waits longer than the bridge, which knows more about what is wrong."""
+
+
+def tell(line: str) -> None:
+    """Say what is done, where it does not get into anybody's output."""
+    print(f"lab: {line}", file=sys.stderr, flush=True)
+
+
+def settings(options: Mapping[str, str]) -> dict[str, str]:
+    """The options with defaults; an error for one that is unknown or unusable."""
+    for key in options:
+        if key not in DEFAULTS:
+            raise AdapterError(f"the adapter `lab` has no option `{key}`; known: {', '.join(DEFAULTS)}")
+    found = DEFAULTS | dict(options)
+    choose("kernel", found["kernel"], dict(KERNELS))
+    choose("device", found["device"], dict(DEVICES))
+    choose("API", found["api"], dict(APIS))
+    for key in ("deadline", "boot_deadline"):
+        try:
+            if not 0 < float(found[key]) < 86400:
+                raise ValueError
+        except ValueError:
+            raise AdapterError(f"`{key}={found[key]}` is not a time: give a positive number of seconds") from None
+    return found
+
+
+def lab(options: Mapping[str, str], /) -> RemoteBackend:
+    """Judge a kernel's software RDMA driver in a virtual machine that is built from the distribution's packages."""
+    chosen = settings(options)
+    built = image.ensure(KERNELS[chosen["kernel"]], tell)
+    accelerator = machine.accelerator(built.tree.vmlinuz, image.cache())
+    run = Path(tempfile.mkdtemp(prefix="verbspec-lab-"))
+    atexit.register(shutil.rmtree, run, ignore_errors=True)
+    initrd = image.for_run(built, chosen["api"], run, tell)
+    command = [sys.executable, "-P", "-m", "verbs_adapters.lab.bridge"]
+    command += ["--kernel", str(built.tree.vmlinuz), "--initrd", str(initrd)]
+    command += ["--accelerator", accelerator, "--deadline", chosen["deadline"]]
+    command += ["--boot-deadline", chosen["boot_deadline"], "--option", f"device={chosen['device']}"]
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    return RemoteBackend(
+        command,
+        deadline=float(chosen["deadline"]) + _MARGIN,
+        start_deadline=float(chosen["boot_deadline"]) + _MARGIN,
+        blame="glue",
+        env=host.environment() | {"PYTHONPATH": path},
+    )

@@ -1,0 +1,180 @@
+"""A guest's image, built once and kept: a kernel and a root file system that is unpacked into memory.
+
+Theory of operation
+-------------------
+``$XDG_CACHE_HOME/verbspec/lab/SUITE`` holds apt's state, the unpacked kernel with its headers, the root file system as
+a compressed cpio archive, and ``image.json``, written last, which says what all this was made of.  While it is there
+and was made by this recipe, nothing is fetched or built.
+
+What changes from run to run (the agents, our kernel module, the first program) is a small archive of its own: the
+kernel unpacks two that follow each other into one file system.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from verbs_adapters.contract import AdapterError
+from verbs_adapters.lab import host, modules
+from verbs_adapters.lab.kernels import APIS, MODULES, ROOT_PACKAGES, Kernel, agent_file
+from verbs_adapters.lab.packages import KEYRING, Archive
+from verbs_adapters.lab.tree import Tree, unpack
+
+RECIPE = 1
+"""Counts the changes of how an image is made; an image made otherwise is made again."""
+
+GUEST = Path(__file__).parent / "guest"
+HOME = "verbspec"
+"""The folder in the guest that holds what is ours."""
+
+_LEFT_OUT = (
+    "./var/cache",
+    "./var/lib/apt",
+    "./var/lib/dpkg/info",
+    "./var/log",
+    "./usr/share/doc",
+    "./usr/share/locale",
+    "./usr/share/man",
+    "./usr/share/info",
+    "./usr/share/zoneinfo",
+    "./boot",
+)
+
+
+class Image(NamedTuple):
+    """What a guest is started from."""
+
+    kernel: Kernel
+    folder: Path
+    tree: Tree
+    root: Path
+    """The archive of the root file system."""
+    packages: dict[str, str]
+
+
+def cache() -> Path:
+    """Where images are kept."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "verbspec" / "lab"
+
+
+def existing(kernel: Kernel) -> Image | None:
+    """The image of a kernel if it has been built by this recipe."""
+    folder = cache() / kernel.suite
+    try:
+        stamp = json.loads((folder / "image.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if stamp.get("recipe") != RECIPE:
+        return None
+    return Image(kernel, folder, Tree(folder / "kernel"), folder / "root.cpio.zst", stamp["packages"])
+
+
+def ensure(kernel: Kernel, notice: host.Notice) -> Image:
+    """The image of a kernel, built now if it has not been."""
+    image = existing(kernel)
+    if image is not None:
+        return image
+    host.require(
+        ("apt-get", "debootstrap", "dpkg-deb", "depmod", "modprobe", "zstd", "cpio", "chroot"), "building a guest"
+    )
+    host.need_root("building a guest")
+    folder = cache() / kernel.suite
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder):
+        image = existing(kernel)  # somebody else may have built it while we waited
+        return image if image is not None else _build(kernel, folder, notice)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep a second build out."""
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _build(kernel: Kernel, folder: Path, notice: host.Notice) -> Image:
+    for old in ("kernel", "debs", "root", "modules"):
+        shutil.rmtree(folder / old, ignore_errors=True)
+    (folder / "image.json").unlink(missing_ok=True)
+    archive = Archive(kernel.suite, folder / "apt")
+    with host.Timed(notice, f"fetching the package index of {kernel.suite}"):
+        archive.update()
+    tree, packages = unpack(archive, folder, notice)
+    root = folder / "root"
+    with host.Timed(notice, f"installing {kernel.suite} with {', '.join(ROOT_PACKAGES)}"):
+        _debootstrap(kernel, archive, root, folder / "debootstrap.log")
+    tree.copy_modules(MODULES, root, archive.log)
+    with host.Timed(notice, "packing the root file system"):
+        pack(root, folder / "root.cpio.zst", _LEFT_OUT)
+    shutil.rmtree(root)
+    stamp = {"recipe": RECIPE, "suite": kernel.suite, "release": tree.release, "packages": packages}
+    (folder / "image.json").write_text(json.dumps(stamp, indent=1) + "\n", encoding="utf-8")
+    return Image(kernel, folder, tree, folder / "root.cpio.zst", packages)
+
+
+def _debootstrap(kernel: Kernel, archive: Archive, root: Path, log: Path) -> None:
+    log.unlink(missing_ok=True)
+    command = [
+        "debootstrap",
+        "--variant=minbase",
+        f"--include={','.join(ROOT_PACKAGES)}",
+        f"--keyring={KEYRING}",
+        "--force-check-gpg",
+        f"--cache-dir={_made(archive.folder / 'debs')}",
+        kernel.suite,
+        str(root),
+        archive.mirror,
+    ]
+    host.run(command, log, what=f"installing {kernel.suite}")
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder.resolve()
+
+
+def for_run(image: Image, api: str, target: Path, notice: host.Notice) -> Path:
+    """The image with what this run adds: what starts the guest, the agent of the API, and the module that it needs."""
+    agent = agent_file(api)
+    if not agent.exists():
+        raise AdapterError(f"the agent for {api}, {APIS[api][0]}, is not part of this verbspec")
+    home = target / "overlay" / HOME
+    shutil.rmtree(target / "overlay", ignore_errors=True)
+    home.mkdir(parents=True)
+    for file in (GUEST / "init", GUEST / "warden.py"):
+        shutil.copy2(file, home)
+    (home / "init").chmod(0o755)
+    shutil.copy2(agent, home / "agent.py")
+    (home / "modules").write_text("\n".join(MODULES) + "\n", encoding="utf-8")
+    if api == "linux-kernel":
+        built = modules.kverbs(image.tree, image.kernel.compiler, image.folder / "modules", notice)
+        shutil.copy2(built, home / "kverbs.ko")
+    initrd = pack(target / "overlay", target / "initrd", compressed=False)
+    with initrd.open("ab") as file, image.root.open("rb") as rest:
+        shutil.copyfileobj(rest, file, 1 << 20)
+    return initrd
+
+
+def pack(root: Path, archive: Path, left_out: tuple[str, ...] = (), *, compressed: bool = True) -> Path:
+    """Pack a folder as a cpio archive, as the kernel unpacks it; it takes a plain one in front of a compressed one."""
+    pruned = " -o ".join(f"-path {path}" for path in left_out)
+    find = f"find . \\( {pruned} \\) -prune -o -print0" if pruned else "find . -print0"
+    packer = "| zstd -3 -T0 -q" if compressed else ""
+    command = f"set -o pipefail; {find} | cpio --quiet --null -o -H newc {packer} > '{archive}.part'"
+    done = subprocess.run(  # noqa: S603 - all words are ours
+        ["/bin/bash", "-c", command], cwd=root, capture_output=True, text=True, env=host.environment(), check=False
+    )
+    if done.returncode:
+        raise AdapterError(f"packing {root} failed: {done.stderr.strip()}")
+    Path(f"{archive}.part").replace(archive)
+    return archive

@@ -1,0 +1,72 @@
+"""The guests that the lab knows: a kernel of a Debian suite, with the software device of your choice.
+
+Theory of operation
+-------------------
+A guest is named by its kernel's series.  The suite is looked up by name in the package index of the mirror that this
+machine uses, so that a newer build of the same series is taken without a change here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from verbs_adapters.contract import AdapterError
+
+
+class Kernel(NamedTuple):
+    """A kernel series, the suite that brings it, and the compiler that built it."""
+
+    name: str
+    suite: str
+    compiler: str
+    chroot: bool
+    """Whether modules are built inside the suite's own root, because its build tools do not run on older hosts."""
+
+
+KERNELS = {
+    kernel.name: kernel
+    for kernel in (
+        Kernel("6.1", "bookworm", "gcc-12", chroot=False),
+        Kernel("6.12", "trixie", "gcc-14", chroot=True),
+        Kernel("7.2", "sid", "gcc-16", chroot=True),
+    )
+}
+
+DEVICES = {
+    "rxe": "soft-RoCE, over a pair of virtual Ethernet devices; in the kernel's packages",
+}
+
+APIS = {
+    "linux-kernel": ("kverbs/agent.py", "kernel verbs, by a module of ours"),
+    "linux-user": ("rdma_core/agent.py", "user verbs, by rdma-core and pyverbs"),
+}
+"""Each API with the agent that offers it (a file of this distribution), and what it is."""
+
+ROOT_PACKAGES = ("python3", "python3-pyverbs", "rdma-core", "iproute2", "kmod")
+
+MODULES = (
+    "crc32_generic",
+    "libcrc32c",
+    "crc32c_generic",
+    "iw_cm",
+    "ib_uverbs",
+    "rdma_ucm",
+    "rdma_rxe",
+    "veth",
+    "virtio_pci",
+    "virtio_console",
+)
+"""Kernel modules that the guest loads, in this order; one that a kernel has built in is passed over."""
+
+
+def choose(what: str, name: str, known: dict[str, object]) -> str:
+    """`name` if it is known; an error that lists what is, otherwise."""
+    if name not in known:
+        raise AdapterError(f"the lab knows no {what} {name!r}; known: {', '.join(known)}")
+    return name
+
+
+def agent_file(api: str) -> Path:
+    """The agent of an API, as a file."""
+    return Path(__file__).parents[1] / APIS[api][0]
