@@ -18,7 +18,7 @@ import click
 from verbs_adapters.contract import AdapterError
 from verbs_adapters.contract import UsageError as AdapterUsageError
 from verbs_conformance import explain as explaining
-from verbs_conformance import listing, prover, reporting, rerun, running
+from verbs_conformance import lab_cli, listing, prover, reporting, rerun, running
 from verbs_conformance import program as programs
 from verbs_conformance.adapter_cli import adapter
 from verbs_conformance.session import BadProgram
@@ -201,6 +201,7 @@ def report(form: str, results: Path, out: Path | None) -> int:
 
 
 main.add_command(adapter)
+main.add_command(lab_cli.lab)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kernel verbs for the suite: speaks the remote protocol on standard input and output, and to /dev/kverbs.
 
-Usage: agent.py DEVICE          (an RDMA device, like rxe0; needs root and the module `kverbs`)
+Usage: agent.py --device DEVICE     (an RDMA device, like rxe0; needs root and the module `kverbs`)
 
 Theory of operation
 -------------------
@@ -16,9 +16,12 @@ Some things are the agent's own:
 * `settle`.  A software device works in kernel threads and timers that nobody outside can ask.  So the agent gives
   itself the lowest priority that there is (SCHED_IDLE: on one processor it then runs only when no work is left) and
   sleeps for longer than the timers that drive a retry.  Where a queue pair talks to a peer that no longer listens, it
-  waits until the retries are used up, which shows in the state of the queue pair.
+  waits until the retries are used up, which shows in the state of the queue pair, or until no more packets are sent.
 """
 
+from __future__ import annotations
+
+import argparse
 import array
 import errno
 import fcntl
@@ -28,6 +31,11 @@ import struct
 import sys
 import time
 import traceback
+from collections.abc import Sequence
+from typing import Any
+
+Out = dict[str, Any]
+Elements = Sequence[dict[str, int]]
 
 PROTOCOL = "1.0"
 CONTRACT = "1.0"
@@ -37,29 +45,30 @@ OPEN = struct.Struct("<64s64s7Q")
 SGE = struct.Struct("<QQQ")
 
 
-def _iowr(number, size):
+def _iowr(number: int, size: int) -> int:
     return (3 << 30) | (size << 16) | (ord("V") << 8) | number
 
 
 IOCTL_OPEN = _iowr(1, OPEN.size)
 IOCTL_CALL = _iowr(2, CALL.size)
 
-VERBS = (
-    "alloc_buffer free_buffer write_buffer read_buffer alloc_pd dealloc_pd create_cq destroy_cq poll_cq arm_cq "
-    "create_qp destroy_qp modify_qp query_qp alloc_mr map_mr_sg update_fast_reg_key dereg_mr post_send post_recv "
-    "modify_qp_is_ok"
-).split()
-NUMBERS = {verb: number for number, verb in enumerate(VERBS, 1)}
+_VERBS = """
+    alloc_buffer free_buffer write_buffer read_buffer alloc_pd dealloc_pd create_cq destroy_cq poll_cq arm_cq
+    create_qp destroy_qp modify_qp query_qp alloc_mr map_mr_sg update_fast_reg_key dereg_mr post_send post_recv
+    modify_qp_is_ok
+"""
+NUMBERS = {verb: number for number, verb in enumerate(_VERBS.split(), 1)}
 
 STATES = ("RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR")
 OPCODES = ("OTHER", "SEND", "RDMA_WRITE", "RDMA_READ", "LOCAL_INV", "REG_MR", "SEND_WITH_INV", "RECV")
 MESSAGES = ("SEND", "SEND_WITH_INV", "RDMA_WRITE", "RDMA_READ")
 ACCESS = {"LOCAL_WRITE": 1, "REMOTE_WRITE": 2, "REMOTE_READ": 4}
-STATUSES = (
-    "SUCCESS LOC_LEN_ERR LOC_QP_OP_ERR LOC_EEC_OP_ERR LOC_PROT_ERR WR_FLUSH_ERR MW_BIND_ERR BAD_RESP_ERR "
-    "LOC_ACCESS_ERR REM_INV_REQ_ERR REM_ACCESS_ERR REM_OP_ERR RETRY_EXC_ERR RNR_RETRY_EXC_ERR LOC_RDD_VIOL_ERR "
-    "REM_INV_RD_REQ_ERR REM_ABORT_ERR INV_EECN_ERR INV_EEC_STATE_ERR FATAL_ERR RESP_TIMEOUT_ERR GENERAL_ERR"
-).split()
+_STATUSES = """
+    SUCCESS LOC_LEN_ERR LOC_QP_OP_ERR LOC_EEC_OP_ERR LOC_PROT_ERR WR_FLUSH_ERR MW_BIND_ERR BAD_RESP_ERR
+    LOC_ACCESS_ERR REM_INV_REQ_ERR REM_ACCESS_ERR REM_OP_ERR RETRY_EXC_ERR RNR_RETRY_EXC_ERR LOC_RDD_VIOL_ERR
+    REM_INV_RD_REQ_ERR REM_ABORT_ERR INV_EECN_ERR INV_EEC_STATE_ERR FATAL_ERR RESP_TIMEOUT_ERR GENERAL_ERR
+"""
+STATUSES = dict(enumerate(_STATUSES.split()))
 CAP_MEM_MGT_EXTENSIONS = 1 << 21
 MAX_SGE = 2
 
@@ -83,13 +92,14 @@ RNR_TIMER = 1  # 10 us, which a kernel makes one or two ticks
 
 BREATH = 0.008  # two ticks of a kernel with 250 a second
 QUIET = 0.024  # longer than a receiver that is not ready keeps a sender waiting
-RETRIES_USED_UP = 2.0  # no sender retries for longer
+RETRIES_USED_UP = 8.0  # no sender retries for longer, however slow the machine is
+NO_RETRY = 0.3  # nor is silent for so long between two retries
 
 
 class Refused(Exception):
     """A verb failed: the errno as it came."""
 
-    def __init__(self, number):
+    def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
 
@@ -97,7 +107,7 @@ class Refused(Exception):
 class QueuePair:
     """What the agent has to know of a queue pair."""
 
-    def __init__(self, num, psn):
+    def __init__(self, num: int, psn: int) -> None:
         self.num = num
         self.psn = psn
         self.peer = 0
@@ -109,15 +119,15 @@ class QueuePair:
 class Device:
     """An open device context and its verbs, each a method that takes the contract's arguments and gives outputs."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self.name = name
         self.fd = -1
         self.psn = 0
-        self.qps = {}
+        self.qps: dict[int, QueuePair] = {}
         self.busy = False
         self.open()
 
-    def open(self):
+    def open(self) -> None:
         """Start from a fresh context."""
         if self.fd >= 0:
             os.close(self.fd)
@@ -129,7 +139,7 @@ class Device:
         self.qps = {}
         self.busy = False
 
-    def hello(self):
+    def hello(self) -> Out:
         """What there is to say of the device."""
         max_qp_wr, max_cqe, max_sge, max_list, page_sizes, flags, iwarp = self.attrs
         del max_sge
@@ -152,44 +162,44 @@ class Device:
             },
         }
 
-    def ioctl(self, verb, *ins, data=b"", count=0, sink=None):
+    def ioctl(
+        self, verb: str, *ins: int, data: bytes = b"", count: int = 0, sink: array.array[int] | None = None
+    ) -> tuple[int, ...]:
         """One call of the module; its outputs.  `data` goes with it, `sink` takes what it gives back."""
-        memory = sink if sink is not None else array.array("B", data)
+        memory: array.array[int] = sink if sink is not None else array.array("B", data)
         address = memory.buffer_info()[0] if len(memory) else 0
         request = bytearray(CALL.pack(NUMBERS[verb], count, address, *ins, *[0] * (28 - len(ins))))
         try:
             fcntl.ioctl(self.fd, IOCTL_CALL, request)
         except OSError as error:
-            raise Refused(error.errno) from None
+            raise Refused(error.errno or errno.EIO) from None
         return CALL.unpack(request)[23:]
 
     # -- memory and time -----------------------------------------------------------------------------
 
-    def alloc_buffer(self, length):
+    def alloc_buffer(self, length: int) -> Out:
         buf, addr = self.ioctl("alloc_buffer", length)[:2]
         return {"buf": buf, "addr": addr}
 
-    def free_buffer(self, buf):
+    def free_buffer(self, buf: int) -> None:
         self.ioctl("free_buffer", buf)
 
-    def write_buffer(self, buf, offset, data):
+    def write_buffer(self, buf: int, offset: int, data: str) -> None:
         content = bytes.fromhex(data)
         self.ioctl("write_buffer", buf, offset, data=content, count=len(content))
 
-    def read_buffer(self, buf, offset, length):
+    def read_buffer(self, buf: int, offset: int, length: int) -> Out:
         if length > 1 << 22:  # no buffer is so large
             raise Refused(errno.EINVAL)
         sink = array.array("B", bytes(length))
         self.ioctl("read_buffer", buf, offset, count=length, sink=sink)
         return {"data": sink.tobytes().hex()}
 
-    def settle(self):
+    def settle(self) -> None:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         try:
             time.sleep(QUIET if self.busy else BREATH)
-            deadline = time.monotonic() + RETRIES_USED_UP
-            while any(self.unheard(qp) for qp in self.qps) and time.monotonic() < deadline:
-                time.sleep(QUIET)
+            self.wait_for_retries()
             time.sleep(BREATH)
         finally:
             os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
@@ -198,7 +208,27 @@ class Device:
             peer = self.qps.get(qp.peer)
             qp.talking = qp.talking and peer is not None and qp.sends > peer.receives
 
-    def unheard(self, handle):
+    def wait_for_retries(self) -> None:
+        """Wait while a queue pair tries to reach a peer that does not listen: until it fails, or sends no more."""
+        deadline = time.monotonic() + RETRIES_USED_UP
+        sent, since = self.sent_packets(), time.monotonic()
+        while any(self.unheard(qp) for qp in self.qps) and time.monotonic() < deadline:
+            time.sleep(QUIET)
+            now = self.sent_packets()
+            if now < 0 or now != sent:
+                sent, since = now, time.monotonic()
+            elif time.monotonic() - since > NO_RETRY:
+                break
+
+    def sent_packets(self) -> int:
+        """What the driver counts as sent; -1 if it does not count."""
+        try:
+            with open(f"/sys/class/infiniband/{self.name}/ports/1/hw_counters/sent_pkts", encoding="ascii") as file:
+                return int(file.read())
+        except (OSError, ValueError):
+            return -1
+
+    def unheard(self, handle: int) -> bool:
         """Whether a queue pair still tries to reach a peer that does not listen."""
         qp = self.qps[handle]
         if not qp.talking or self.state(handle) != "RTS":
@@ -208,28 +238,28 @@ class Device:
 
     # -- protection domains, completion queues -------------------------------------------------------
 
-    def alloc_pd(self):
+    def alloc_pd(self) -> Out:
         pd, lkey = self.ioctl("alloc_pd")[:2]
         return {"pd": pd, "local_dma_lkey": lkey}
 
-    def dealloc_pd(self, pd):
+    def dealloc_pd(self, pd: int) -> None:
         self.ioctl("dealloc_pd", pd)
 
-    def create_cq(self, cqe):
+    def create_cq(self, cqe: int) -> Out:
         cq, actual = self.ioctl("create_cq", cqe)[:2]
         return {"cq": cq, "cqe_actual": actual}
 
-    def destroy_cq(self, cq):
+    def destroy_cq(self, cq: int) -> None:
         self.ioctl("destroy_cq", cq)
 
-    def poll_cq(self, cq):
+    def poll_cq(self, cq: int) -> Out:
         n, wr_id, status, opcode, qp_num, byte_len, flags, rkey = self.ioctl("poll_cq", cq)
         if not n:
             return {"n": 0}
         return {
             "n": n,
             "wr_id": wr_id,
-            "status": STATUSES[status] if status < len(STATUSES) else "GENERAL_ERR",
+            "status": STATUSES.get(status, "GENERAL_ERR"),
             "opcode": OPCODES[opcode] if opcode else "SEND",
             "qp_num": qp_num,
             "byte_len": byte_len,
@@ -239,22 +269,22 @@ class Device:
 
     # -- queue pairs ---------------------------------------------------------------------------------
 
-    def create_qp(self, pd, send_cq, recv_cq, max_send_wr, max_recv_wr):
+    def create_qp(self, pd: int, send_cq: int, recv_cq: int, max_send_wr: int, max_recv_wr: int) -> Out:
         qp, num, send, recv = self.ioctl("create_qp", pd, send_cq, recv_cq, max_send_wr, max_recv_wr, MAX_SGE)[:4]
         self.qps[qp] = QueuePair(num, self.next_psn())
         return {"qp": qp, "qp_num": num, "max_send_wr_actual": send, "max_recv_wr_actual": recv}
 
-    def next_psn(self):
+    def next_psn(self) -> int:
         """Where the packet numbers of the next connection begin: far from those that may still be under way."""
         self.psn = (self.psn + 0x10001) & 0xFFFFFF
         return self.psn
 
-    def destroy_qp(self, qp):
+    def destroy_qp(self, qp: int) -> None:
         self.ioctl("destroy_qp", qp)
         del self.qps[qp]
         self.busy = True
 
-    def modify_qp(self, qp, state, access=(), peer=0):
+    def modify_qp(self, qp: int, state: str, access: Sequence[str] = (), peer: int = 0) -> None:
         if qp not in self.qps or state not in MASKS:
             raise Refused(errno.EINVAL)
         own, mask = self.qps[qp], MASKS[state]
@@ -271,35 +301,36 @@ class Device:
         if state == "RESET":
             self.qps[qp] = QueuePair(own.num, self.next_psn())
 
-    def state(self, qp):
+    def state(self, qp: int) -> str:
         return STATES[self.ioctl("query_qp", qp)[0]]
 
-    def query_qp(self, qp):
+    def query_qp(self, qp: int) -> Out:
         return {"state": self.state(qp)}
 
     # -- regions -------------------------------------------------------------------------------------
 
-    def alloc_mr(self, pd, max_num_sg):
+    def alloc_mr(self, pd: int, max_num_sg: int) -> Out:
         mr, lkey = self.ioctl("alloc_mr", pd, max_num_sg)[:2]
         return {"mr": mr, "key": lkey}
 
-    def map_mr_sg(self, mr, sg=(), offset=0, page_size=0):
+    def map_mr_sg(self, mr: int, sg: Elements = (), offset: int = 0, page_size: int = 0) -> Out:
         data = b"".join(SGE.pack(e["addr"], e["length"], 0) for e in sg)
         n, iova, length = self.ioctl("map_mr_sg", mr, offset, page_size, data=data, count=len(sg))[:3]
         return {"n": n, "iova": iova, "length": length}
 
-    def update_fast_reg_key(self, mr, byte):
+    def update_fast_reg_key(self, mr: int, byte: int) -> Out:
         return {"key": self.ioctl("update_fast_reg_key", mr, byte)[0]}
 
-    def dereg_mr(self, mr):
+    def dereg_mr(self, mr: int) -> None:
         self.ioctl("dereg_mr", mr)
 
     # -- work requests -------------------------------------------------------------------------------
 
     def post_send(
-        self, qp, wr_id, opcode, signaled=False, fence=False, sg_list=(), remote_addr=0, rkey=0, invalidate_rkey=0,
-        mr=0, key=0, access=(), **unused,
-    ):  # fmt: skip
+        self, qp: int, wr_id: int, opcode: str, signaled: bool = False, fence: bool = False, sg_list: Elements = (),
+        remote_addr: int = 0, rkey: int = 0, invalidate_rkey: int = 0, mr: int = 0, key: int = 0,
+        access: Sequence[str] = (), **unused: object,
+    ) -> None:  # fmt: skip
         del unused  # those of opcodes that this API lacks
         number = OPCODES.index(opcode) if opcode in OPCODES else 0
         self.ioctl(
@@ -311,20 +342,20 @@ class Device:
         own.talking = own.talking or opcode in MESSAGES
         own.sends += opcode in ("SEND", "SEND_WITH_INV")
 
-    def post_recv(self, qp, wr_id, sg_list=()):
+    def post_recv(self, qp: int, wr_id: int, sg_list: Elements = ()) -> None:
         self.ioctl("post_recv", qp, wr_id, data=sges(sg_list), count=len(sg_list))
         self.busy = True
         self.qps[qp].receives += 1
 
 
-def bits(access):
+def bits(access: Sequence[str]) -> int:
     """Flags as the kernel's number."""
     if unknown := [flag for flag in access if flag not in ACCESS]:
         raise ValueError(f"unknown access flags {unknown}")
     return sum(ACCESS[flag] for flag in access)
 
 
-def sges(elements):
+def sges(elements: Elements) -> bytes:
     """A work request's scatter list in the module's form."""
     return b"".join(SGE.pack(e["addr"], e["length"], e["lkey"]) for e in elements)
 
@@ -332,9 +363,9 @@ def sges(elements):
 # -- the protocol ------------------------------------------------------------------------------------
 
 
-def perform(device, verb, args):
+def perform(device: Device, verb: str, args: Out) -> Out:
     """The answer to one verb."""
-    if verb != "settle" and verb not in NUMBERS or not hasattr(device, verb):
+    if (verb != "settle" and verb not in NUMBERS) or not hasattr(device, verb):
         return {"result": "EOPNOTSUPP"}
     try:
         return {"result": "0", "out": getattr(device, verb)(**args) or {}}
@@ -342,12 +373,12 @@ def perform(device, verb, args):
         return {"result": name_of(refused.number)}
 
 
-def name_of(number):
+def name_of(number: int) -> str:
     """An errno's name; the kernel has a few that user space never sees."""
     return errno.errorcode.get(number, {524: "ENOTSUPP"}.get(number, f"E{number}"))
 
 
-def outcome(device, verb, args):
+def outcome(device: Device, verb: str, args: Out) -> Out:
     """The answer to one verb, or the trouble that it is not one."""
     try:
         return {"answer": perform(device, verb, args)}
@@ -356,7 +387,7 @@ def outcome(device, verb, args):
         return {"trouble": {"kind": "crash", "whose": "glue", "message": message, "evidence": traceback.format_exc()}}
 
 
-def reply_to(device, request):
+def reply_to(device: Device, request: Out) -> Out:
     """The content of the reply to a request."""
     if request["op"] == "hello":
         return {"protocol": PROTOCOL, "hello": device.hello()}
@@ -375,9 +406,11 @@ def reply_to(device, request):
     return {"ok": True}
 
 
-def main():
+def main() -> None:
     """Serve until told to close, or until nobody asks any more."""
-    device = Device(sys.argv[1])
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--device", required=True)
+    device = Device(parser.parse_args().device)
     for line in sys.stdin.buffer:
         request = json.loads(line)
         reply = {"id": request["id"], **reply_to(device, request)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import shutil
 import sys
@@ -37,12 +38,16 @@ def settings(options: Mapping[str, str]) -> dict[str, str]:
     choose("device", found["device"], dict(DEVICES))
     choose("API", found["api"], dict(APIS))
     for key in ("deadline", "boot_deadline"):
-        try:
-            if not 0 < float(found[key]) < 86400:
-                raise ValueError
-        except ValueError:
-            raise AdapterError(f"`{key}={found[key]}` is not a time: give a positive number of seconds") from None
+        if not 0 < _number(found[key]) < math.inf:
+            raise AdapterError(f"`{key}={found[key]}` is not a time: give a positive number of seconds")
     return found
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def lab(options: Mapping[str, str], /) -> RemoteBackend:

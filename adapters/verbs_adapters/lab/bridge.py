@@ -110,13 +110,16 @@ class Bridge:
             answer = self._take(self.answers)
             if answer is not None:
                 booted = True
-                self.asked = None
+                if not _is_event(answer):
+                    self.asked = None
                 _write(answer)
             elif len(self.answers) > MAX_LINE + 1:  # the client says what is wrong with that
                 _write(bytes(self.answers))
                 self.answers.clear()
             elif not booted and time.monotonic() > boot_until:
-                raise Over(self._trouble("hang", "glue", f"the guest did not come up within {boot_deadline:g} s"))
+                said = self.console.text.strip().splitlines()[-3:] or ["nothing"]
+                what = f"the guest did not come up within {boot_deadline:g} s; its console ends: {' | '.join(said)}"
+                raise Over(self._trouble("hang", "glue", what))
             elif self.asked is not None and time.monotonic() > self.until:
                 raise Over(self._hang(deadline))
 
@@ -176,7 +179,10 @@ class Bridge:
             what = f"the guest's kernel reported: {self.console.trouble}"
             raise Over(self._trouble("crash", "backend", what))
         if self._gone():
-            reason = self.console.complaint or f"the emulator ended with status {self.process.returncode}"
+            said = self.console.text.strip().splitlines()[-3:] or ["nothing"]
+            reason = self.console.complaint or (
+                f"the emulator ended with status {self.process.returncode}; the console ends: {' | '.join(said)}"
+            )
             raise Over(self._trouble("crash", "glue", f"the guest is gone: {reason}"))
         if self.console.complaint:
             raise Over(self._trouble("crash", "glue", self.console.complaint))
@@ -260,6 +266,14 @@ def _id_of(line: bytes) -> int:
 def _calls_in(line: bytes) -> int:
     """How many calls a request makes, each of which may take the deadline."""
     return max(1, len(json.loads(line).get("calls", ())))
+
+
+def _is_event(line: bytes) -> bool:
+    """Whether a line answers nothing; whatever is not clearly an event is the client's to judge."""
+    try:
+        return "event" in json.loads(line)
+    except (ValueError, TypeError):
+        return False
 
 
 def _write(line: bytes) -> None:

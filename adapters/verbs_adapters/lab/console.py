@@ -33,7 +33,6 @@ class Console:
     def __init__(self) -> None:
         self._text = ""
         self._trouble = ""
-        self._evidence_from = 0
 
     def feed(self, data: bytes) -> None:
         """Take what was printed."""
@@ -42,11 +41,9 @@ class Console:
             found = _TROUBLE.search(self._text, 0, self._text.rfind("\n") + 1)
             if found:
                 self._trouble = found["line"].strip()
-                self._evidence_from = max(0, found.start() - 400)
-                self._text = self._text[self._evidence_from :]
+                self._text = self._text[max(0, found.start() - 400) :]
         if self._trouble:
-            del_from = KEPT
-            self._text = self._text[:del_from]  # what comes first tells the cause
+            self._text = self._text[:KEPT]  # what comes first tells the cause
         else:
             self._text = self._text[-KEPT:]
 

@@ -78,6 +78,11 @@ def existing(kernel: Kernel) -> Image | None:
     return Image(kernel, folder, Tree(folder / "kernel"), folder / "root.cpio.zst", stamp["packages"])
 
 
+def forget(kernel: Kernel) -> None:
+    """Have the image of a kernel built anew the next time."""
+    (cache() / kernel.suite / "image.json").unlink(missing_ok=True)
+
+
 def ensure(kernel: Kernel, notice: host.Notice) -> Image:
     """The image of a kernel, built now if it has not been."""
     image = existing(kernel)
@@ -160,8 +165,8 @@ def for_run(image: Image, api: str, target: Path, notice: host.Notice) -> Path:
         built = modules.kverbs(image.tree, image.kernel.compiler, image.folder / "modules", notice)
         shutil.copy2(built, home / "kverbs.ko")
     initrd = pack(target / "overlay", target / "initrd", compressed=False)
-    with initrd.open("ab") as file, image.root.open("rb") as rest:
-        shutil.copyfileobj(rest, file, 1 << 20)
+    with initrd.open("ab") as whole, image.root.open("rb") as rest:
+        shutil.copyfileobj(rest, whole, 1 << 20)
     return initrd
 
 

@@ -25,9 +25,7 @@ _QUIET = (
 )
 
 
-def command(
-    vmlinuz: Path, initrd: Path, accelerator: str, options: dict[str, str], ports: dict[str, int]
-) -> list[str]:
+def command(vmlinuz: Path, initrd: Path, accelerator: str, options: dict[str, str], ports: dict[str, int]) -> list[str]:
     """The emulator's command: its standard output is the guest's console, each port one end of a socket pair."""
     words = [QEMU, "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot", "-smp", "1", "-m", MEMORY]
     words += _accelerated(accelerator)

@@ -35,7 +35,7 @@ def build(name: str, source: Path, tree: Tree, compiler: str, folder: Path, noti
         shutil.copy2(file, work)
     log = folder / f"{name}.log"
     log.unlink(missing_ok=True)
-    command = ["make", "-C", tree.headers, f"M={work}", f"CC={compiler}", f"HOSTCC={compiler}", "modules"]
+    command = ["make", "-C", str(tree.headers), f"M={work}", f"CC={compiler}", f"HOSTCC={compiler}", "modules"]
     with host.Timed(notice, f"building {name}.ko for {tree.release}"):
         host.run(command, log, what=f"building the kernel module {name}")
     warnings = [line for line in log.read_text(encoding="utf-8").splitlines() if "warning:" in line.lower()]

@@ -57,7 +57,7 @@ class Tree:
         found: dict[Path, None] = {}
         base = self._modules().parents[1] if self._modules().parent.name == "lib" else self.folder
         for name in names:
-            words = ["modprobe", "-d", base, "-S", self.release, "--show-depends", "--ignore-install", name]
+            words = ["modprobe", "-d", str(base), "-S", self.release, "--show-depends", "--ignore-install", name]
             try:
                 text = host.output(words, what=f"looking for the module {name}")
             except AdapterError as error:

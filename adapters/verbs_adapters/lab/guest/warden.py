@@ -9,15 +9,18 @@ goes to the console.  On `warden` each line is a question, answered by one line 
 and when the agent ends, {"status": ...} is sent unasked.  A guest whose warden does not answer hangs as a whole.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import select
 import subprocess
 import sys
 import time
+from typing import Any
 
 
-def port(name):
+def port(name: str) -> int:
     """The device of a virtio port, waiting for it to come up."""
     while True:
         for entry in os.listdir("/sys/class/virtio-ports"):
@@ -26,7 +29,7 @@ def port(name):
         time.sleep(0.02)
 
 
-def text(path):
+def text(path: str) -> str:
     """What a file of the kernel says; nothing if it does not."""
     try:
         with open(path) as file:
@@ -35,13 +38,13 @@ def text(path):
         return ""
 
 
-def descendants(pid):
+def descendants(pid: int) -> list[int]:
     """A process and all that come from it."""
     children = map(int, text(f"/proc/{pid}/task/{pid}/children").split())
     return [pid, *(one for child in children for one in descendants(child))]
 
 
-def task(pid):
+def task(pid: int) -> dict[str, Any]:
     """What a process is doing."""
     return {
         "pid": pid,
@@ -51,16 +54,16 @@ def task(pid):
     }
 
 
-def main():
+def main() -> None:
     """Serve for ever; the host ends the machine."""
     agent_port, warden_port = port("agent"), port("warden")
-    agent = subprocess.Popen(
+    agent = subprocess.Popen(  # noqa: S603 - the agent beside this file
         [sys.executable, "/verbspec/agent.py", *sys.argv[1:]], stdin=agent_port, stdout=agent_port, cwd="/"
     )
     os.close(agent_port)
     ended = os.pidfd_open(agent.pid)
 
-    def tell(content):
+    def tell(content: dict[str, Any]) -> None:
         os.write(warden_port, json.dumps(content).encode() + b"\n")
 
     waiting = [warden_port, ended]

@@ -1,0 +1,15 @@
+"""A shell on a guest's console, for a person."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from verbs_adapters.lab import host
+from verbs_adapters.lab.machine import command
+
+
+def run(vmlinuz: Path, initrd: Path, accelerator: str, device: str) -> int:
+    """Boot a guest with its console on this terminal; the emulator's status."""
+    words = command(vmlinuz, initrd, accelerator, {"device": device, "shell": "yes"}, {})
+    return subprocess.run(words, env=host.environment(), check=False).returncode  # noqa: S603 - all words are ours

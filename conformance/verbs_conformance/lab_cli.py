@@ -1,0 +1,87 @@
+"""``verbspec lab``: build, run, look into and list the guests of the lab."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from verbs_adapters.lab import host, image, machine, shell
+from verbs_adapters.lab.adapter import DEFAULTS, tell
+from verbs_adapters.lab.kernels import APIS, DEVICES, KERNELS, choose
+
+_kernel = click.option(
+    "--kernel", default=DEFAULTS["kernel"], show_default=True, metavar="SERIES", help="Which kernel."
+)
+
+
+@click.group("lab")
+def lab() -> None:
+    """Judge the kernel's software RDMA drivers in virtual machines built from the distribution's packages."""
+
+
+@lab.command()
+@click.argument("kernels", nargs=-1, metavar="[SERIES]...")
+@click.option("--again", is_flag=True, help="Build anew even if there is an image, with the newest packages.")
+def build(kernels: Sequence[str], again: bool) -> int:
+    """Build the images of these kernels (without one, of the default) and keep them."""
+    for name in kernels or (DEFAULTS["kernel"],):
+        kernel = KERNELS[choose("kernel", name, dict(KERNELS))]
+        if again:
+            image.forget(kernel)
+        built = image.ensure(kernel, tell)
+        click.echo(f"{name}: {built.tree.release} ({built.kernel.suite}) in {built.folder}")
+    return 0
+
+
+@lab.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+@_kernel
+@click.option("--device", default=DEFAULTS["device"], show_default=True, help="The software device.")
+@click.option("--api", default=DEFAULTS["api"], show_default=True, help="The API that is judged.")
+@click.pass_context
+def run(context: click.Context, kernel: str, device: str, api: str) -> None:
+    """Judge a driver: `verbspec run lab -o kernel=... -o device=... -o api=...`, and all options of `run`."""
+    root = context.find_root().command
+    assert isinstance(root, click.Group)
+    options = [f"-okernel={kernel}", f"-odevice={device}", f"-oapi={api}"]
+    root.main(args=["run", "lab", *options, *context.args], prog_name="verbspec")
+
+
+@lab.command("shell")
+@_kernel
+@click.option("--device", default=DEFAULTS["device"], show_default=True, help="The software device.")
+def shell_(kernel: str, device: str) -> int:
+    """Boot a guest and give you a shell on its console; it ends with `exit`."""
+    built = image.ensure(KERNELS[choose("kernel", kernel, dict(KERNELS))], tell)
+    choose("device", device, dict(DEVICES))
+    accelerator = machine.accelerator(built.tree.vmlinuz, image.cache())
+    with tempfile.TemporaryDirectory(prefix="verbspec-lab-") as folder:
+        initrd = image.for_run(built, DEFAULTS["api"], Path(folder), tell)
+        return shell.run(built.tree.vmlinuz, initrd, accelerator, device)
+
+
+@lab.command("list")
+def list_() -> int:
+    """List the kernels, what is built, and what this machine lacks."""
+    table = Table("kernel", "suite", "image", box=None, pad_edge=False)
+    for name, kernel in KERNELS.items():
+        built = image.existing(kernel)
+        table.add_row(name, kernel.suite, f"{built.tree.release}, in {built.folder}" if built else "not built")
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(table)
+    for what, known in (("devices", DEVICES), ("APIs", {name: text for name, (_, text) in APIS.items()})):
+        console.print(f"\n{what}:")
+        for name, text in known.items():
+            console.print(f"  {name}: {text}")
+    absent = host.missing(host.PROGRAMS)
+    if absent:
+        packages = " ".join(sorted(set(absent.values())))
+        console.print(f"\nmissing here: {', '.join(sorted(absent))} (on Debian: apt-get install {packages})")
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        console.print("\n/dev/kvm cannot be used: guests are emulated")
+    return 0
