@@ -10,6 +10,39 @@ static void qp_event_comes(struct ib_event *event, void *context)
 {
 }
 
+static bool is_ghost(struct kv_context *ctx, const struct ib_qp *qp)
+{
+	struct kv_ghost *ghost;
+
+	list_for_each_entry(ghost, &ctx->ghosts, node)
+		if (ghost->qp == qp)
+			return true;
+	return false;
+}
+
+/*
+ * A queue pair whose address no destroyed one had: a completion names its queue pair by address only, and may be
+ * polled when that address is another's.  Those that do not suit are held until one does, and given back then.
+ */
+static struct ib_qp *create_unmistakable(struct kv_context *ctx, struct ib_pd *pd, struct ib_qp_init_attr *attr)
+{
+	const struct ib_qp_cap asked = attr->cap;
+	struct ib_qp *held[8];
+	struct ib_qp *qp;
+	int n = 0;
+
+	for (;;) {
+		attr->cap = asked;
+		qp = ib_create_qp(pd, attr);
+		if (IS_ERR(qp) || n == ARRAY_SIZE(held) || !is_ghost(ctx, qp))
+			break;
+		held[n++] = qp;
+	}
+	while (n)
+		ib_destroy_qp(held[--n]);
+	return qp;
+}
+
 int kv_create_qp(struct kv_context *ctx, struct kverbs_call *call)
 {
 	struct kv_pd *pd = kv_find(ctx, call->in[0], KV_PD);
@@ -38,7 +71,7 @@ int kv_create_qp(struct kv_context *ctx, struct kverbs_call *call)
 	attr->sq_sig_type = IB_SIGNAL_REQ_WR;
 	attr->qp_type = IB_QPT_RC;
 	attr->port_num = rdma_start_port(ctx->dev);
-	qp->qp = ib_create_qp(pd->pd, attr);
+	qp->qp = create_unmistakable(ctx, pd->pd, attr);
 	if (IS_ERR(qp->qp)) {
 		err = PTR_ERR(qp->qp);
 		goto failed;

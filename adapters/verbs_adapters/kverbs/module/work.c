@@ -189,7 +189,7 @@ static struct kv_qp *living(struct kv_context *ctx, const struct ib_qp *qp)
 	return NULL;
 }
 
-/* The number of a queue pair that is no more; its address may be that of a younger one by now, which goes first. */
+/* The number of a queue pair that is no more. */
 static u32 number_of_ghost(struct kv_context *ctx, const struct ib_qp *qp)
 {
 	struct kv_ghost *ghost;
