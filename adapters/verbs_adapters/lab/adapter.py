@@ -16,8 +16,16 @@ from verbs_adapters.lab import host, image, machine
 from verbs_adapters.lab.kernels import APIS, DEVICES, KERNELS, choose
 from verbs_adapters.remote.client import RemoteBackend
 
-DEFAULTS = {"kernel": "6.1", "device": "rxe", "api": "linux-kernel", "deadline": "20", "boot_deadline": "240"}
-"""The options of the adapter; times are in seconds, of one call and of a guest's start."""
+DEFAULTS = {
+    "kernel": "6.1",
+    "device": "rxe",
+    "api": "linux-kernel",
+    "agent": "",
+    "deadline": "20",
+    "boot_deadline": "240",
+}
+"""The options of the adapter.  `agent` is a file that runs in the guest in place of the API's own agent; times are in
+seconds, of one call and of a guest's start."""
 
 _MARGIN = 15.0
 """Seconds by which the client waits longer than the bridge, which knows more about what is wrong."""
@@ -57,7 +65,7 @@ def lab(options: Mapping[str, str], /) -> RemoteBackend:
     accelerator = machine.accelerator(built.tree.vmlinuz, image.cache())
     run = Path(tempfile.mkdtemp(prefix="verbspec-lab-"))
     atexit.register(shutil.rmtree, run, ignore_errors=True)
-    initrd = image.for_run(built, chosen["api"], run, tell)
+    initrd = image.for_run(built, chosen["api"], run, tell, Path(chosen["agent"]) if chosen["agent"] else None)
     command = [sys.executable, "-P", "-m", "verbs_adapters.lab.bridge"]
     command += ["--kernel", str(built.tree.vmlinuz), "--initrd", str(initrd)]
     command += ["--accelerator", accelerator, "--deadline", chosen["deadline"]]

@@ -27,6 +27,7 @@ PROGRAMS = {
     "make": "make",
     "strip": "binutils",
     "chroot": "coreutils",
+    "unshare": "util-linux",
 }
 """Programs that the lab calls, each with the package that brings it on Debian."""
 

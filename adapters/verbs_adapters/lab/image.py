@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from verbs_adapters.contract import AdapterError
-from verbs_adapters.lab import host, modules
+from verbs_adapters.lab import host
 from verbs_adapters.lab.kernels import APIS, MODULES, ROOT_PACKAGES, Kernel, agent_file
-from verbs_adapters.lab.packages import KEYRING, Archive
+from verbs_adapters.lab.modules import Workshop
+from verbs_adapters.lab.packages import Archive
 from verbs_adapters.lab.tree import Tree, unpack
 
 RECIPE = 1
@@ -108,7 +109,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _build(kernel: Kernel, folder: Path, notice: host.Notice) -> Image:
-    for old in ("kernel", "debs", "root", "modules"):
+    for old in ("kernel", "debs", "root", "modules", "workshop"):
         shutil.rmtree(folder / old, ignore_errors=True)
     (folder / "image.json").unlink(missing_ok=True)
     archive = Archive(kernel.suite, folder / "apt")
@@ -117,7 +118,7 @@ def _build(kernel: Kernel, folder: Path, notice: host.Notice) -> Image:
     tree, packages = unpack(archive, folder, notice)
     root = folder / "root"
     with host.Timed(notice, f"installing {kernel.suite} with {', '.join(ROOT_PACKAGES)}"):
-        _debootstrap(kernel, archive, root, folder / "debootstrap.log")
+        archive.install(root, ROOT_PACKAGES, folder / "debootstrap.log")
     tree.copy_modules(MODULES, root, archive.log)
     with host.Timed(notice, "packing the root file system"):
         pack(root, folder / "root.cpio.zst", _LEFT_OUT)
@@ -127,32 +128,11 @@ def _build(kernel: Kernel, folder: Path, notice: host.Notice) -> Image:
     return Image(kernel, folder, tree, folder / "root.cpio.zst", packages)
 
 
-def _debootstrap(kernel: Kernel, archive: Archive, root: Path, log: Path) -> None:
-    log.unlink(missing_ok=True)
-    command = [
-        "debootstrap",
-        "--variant=minbase",
-        f"--include={','.join(ROOT_PACKAGES)}",
-        f"--keyring={KEYRING}",
-        "--force-check-gpg",
-        f"--cache-dir={_made(archive.folder / 'debs')}",
-        kernel.suite,
-        str(root),
-        archive.mirror,
-    ]
-    host.run(command, log, what=f"installing {kernel.suite}")
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder.resolve()
-
-
-def for_run(image: Image, api: str, target: Path, notice: host.Notice) -> Path:
+def for_run(image: Image, api: str, target: Path, notice: host.Notice, agent: Path | None = None) -> Path:
     """The image with what this run adds: what starts the guest, the agent of the API, and the module that it needs."""
-    agent = agent_file(api)
-    if not agent.exists():
-        raise AdapterError(f"the agent for {api}, {APIS[api][0]}, is not part of this verbspec")
+    agent = agent or agent_file(api)
+    if not agent.is_file():
+        raise AdapterError(f"there is no agent {agent}; for {api} it is {APIS[api][1]}")
     home = target / "overlay" / HOME
     shutil.rmtree(target / "overlay", ignore_errors=True)
     home.mkdir(parents=True)
@@ -162,8 +142,7 @@ def for_run(image: Image, api: str, target: Path, notice: host.Notice) -> Path:
     shutil.copy2(agent, home / "agent.py")
     (home / "modules").write_text("\n".join(MODULES) + "\n", encoding="utf-8")
     if api == "linux-kernel":
-        built = modules.kverbs(image.tree, image.kernel.compiler, image.folder / "modules", notice)
-        shutil.copy2(built, home / "kverbs.ko")
+        shutil.copy2(Workshop(image.kernel, image.folder, image.tree, notice).kverbs(), home / "kverbs.ko")
     initrd = pack(target / "overlay", target / "initrd", compressed=False)
     with initrd.open("ab") as whole, image.root.open("rb") as rest:
         shutil.copyfileobj(rest, whole, 1 << 20)

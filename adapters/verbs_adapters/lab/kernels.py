@@ -20,16 +20,17 @@ class Kernel(NamedTuple):
     name: str
     suite: str
     compiler: str
-    chroot: bool
-    """Whether modules are built inside the suite's own root, because its build tools do not run on older hosts."""
+    toolchain: tuple[str, ...] = ()
+    """Packages of a root in which modules are built, where the suite's build tools may not run on this host; none if
+    they are built on the host."""
 
 
 KERNELS = {
     kernel.name: kernel
     for kernel in (
-        Kernel("6.1", "bookworm", "gcc-12", chroot=False),
-        Kernel("6.12", "trixie", "gcc-14", chroot=True),
-        Kernel("7.2", "sid", "gcc-16", chroot=True),
+        Kernel("6.1", "bookworm", "gcc-12"),
+        Kernel("6.12", "trixie", "gcc-14", ("gcc-14", "make", "libc6-dev", "libelf1t64", "pahole")),
+        Kernel("7.2", "sid", "gcc-16", ("gcc-16", "make", "libc6-dev", "libelf1t64", "pahole")),
     )
 }
 

@@ -79,6 +79,15 @@ class Archive:
         command = [*self._apt("apt-get"), "-o", "APT::Sandbox::User=root", "download", *names]
         host.run(command, self.log, what=f"downloading {len(names)} packages of {self.suite}", cwd=folder)
 
+    def install(self, root: Path, packages: tuple[str, ...], log: Path) -> None:
+        """Make a root file system of the suite that holds these packages."""
+        log.unlink(missing_ok=True)
+        kept = self.folder / "debs"
+        kept.mkdir(parents=True, exist_ok=True)
+        command = ["debootstrap", "--variant=minbase", f"--include={','.join(packages)}", f"--keyring={KEYRING}"]
+        command += ["--force-check-gpg", f"--cache-dir={kept.resolve()}", self.suite, str(root), self.mirror]
+        host.run(command, log, what=f"installing {self.suite}")
+
     def _apt(self, program: str) -> list[str]:
         options = {
             "Dir::State": self.folder / "state",

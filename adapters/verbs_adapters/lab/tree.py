@@ -4,7 +4,7 @@ Theory of operation
 -------------------
 Image and headers are taken from one index and in one version, or modules built with the one would not load into the
 other.  Packages are unpacked, not installed: nothing of the host changes, and no maintainer script runs.  The headers'
-makefiles name their own place; in the unpacked tree they are made to name that.
+makefiles name their own place, which :mod:`~verbs_adapters.lab.modules` takes care of.
 """
 
 from __future__ import annotations
@@ -105,13 +105,4 @@ def unpack(archive: Archive, folder: Path, notice: host.Notice) -> tuple[Tree, d
     made = Tree(tree)
     base = tree if (tree / "lib/modules").is_dir() else tree / "usr"
     host.run(["depmod", "-b", base, made.release], archive.log, what="indexing the kernel's modules")
-    _place_headers(tree)
     return made, packages
-
-
-def _place_headers(tree: Path) -> None:
-    """Make the headers' makefiles name the place where they are."""
-    for makefile in (tree / "usr/src").glob("linux-headers-*/Makefile"):
-        text = makefile.read_text(encoding="utf-8")
-        if text.startswith("include /usr/src/"):
-            makefile.write_text(text.replace("include /usr/src/", f"include {tree}/usr/src/", 1), encoding="utf-8")

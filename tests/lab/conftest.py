@@ -1,0 +1,9 @@
+"""Tests that boot guests: minutes, root, and packages from the network. `tox -e lab` runs them, nothing else does."""
+
+from __future__ import annotations
+
+import os
+
+VERBSPEC_LAB = os.environ.get("VERBSPEC_LAB", "")
+
+collect_ignore_glob = [] if VERBSPEC_LAB else ["test_*.py"]
