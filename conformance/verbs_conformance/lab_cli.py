@@ -61,7 +61,7 @@ def shell_(kernel: str, device: str) -> int:
     choose("device", device, dict(DEVICES))
     accelerator = machine.accelerator(built.tree.vmlinuz, image.cache())
     with tempfile.TemporaryDirectory(prefix="verbspec-lab-") as folder:
-        initrd = image.for_run(built, DEFAULTS["api"], Path(folder), tell)
+        initrd = image.for_run(built, image.Wanted(DEFAULTS["api"], device), Path(folder), tell)
         return shell.run(built.tree.vmlinuz, initrd, accelerator, device)
 
 

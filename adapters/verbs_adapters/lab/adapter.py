@@ -21,11 +21,13 @@ DEFAULTS = {
     "device": "rxe",
     "api": "linux-kernel",
     "agent": "",
+    "driver": "",
     "deadline": "20",
     "boot_deadline": "240",
 }
-"""The options of the adapter.  `agent` is a file that runs in the guest in place of the API's own agent; times are in
-seconds, of one call and of a guest's start."""
+"""The options of the adapter.  `agent` is a file that runs in the guest in place of the API's own agent, `driver` a
+folder of the device's driver (sources that fit the kernel) that is built and judged in place of the kernel's own;
+times are in seconds, of one call and of a guest's start."""
 
 _MARGIN = 15.0
 """Seconds by which the client waits longer than the bridge, which knows more about what is wrong."""
@@ -51,6 +53,11 @@ def settings(options: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+def _wanted(chosen: Mapping[str, str]) -> image.Wanted:
+    agent, driver = (Path(chosen[key]).resolve() if chosen[key] else None for key in ("agent", "driver"))
+    return image.Wanted(chosen["api"], chosen["device"], agent, driver)
+
+
 def _number(text: str) -> float:
     try:
         return float(text)
@@ -65,7 +72,7 @@ def lab(options: Mapping[str, str], /) -> RemoteBackend:
     accelerator = machine.accelerator(built.tree.vmlinuz, image.cache())
     run = Path(tempfile.mkdtemp(prefix="verbspec-lab-"))
     atexit.register(shutil.rmtree, run, ignore_errors=True)
-    initrd = image.for_run(built, chosen["api"], run, tell, Path(chosen["agent"]) if chosen["agent"] else None)
+    initrd = image.for_run(built, _wanted(chosen), run, tell)
     command = [sys.executable, "-P", "-m", "verbs_adapters.lab.bridge"]
     command += ["--kernel", str(built.tree.vmlinuz), "--initrd", str(initrd)]
     command += ["--accelerator", accelerator, "--deadline", chosen["deadline"]]

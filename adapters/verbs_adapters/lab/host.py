@@ -28,6 +28,8 @@ PROGRAMS = {
     "strip": "binutils",
     "chroot": "coreutils",
     "unshare": "util-linux",
+    "tar": "tar",
+    "xz": "xz-utils",
 }
 """Programs that the lab calls, each with the package that brings it on Debian."""
 

@@ -27,6 +27,7 @@ from verbs_adapters.lab import host
 from verbs_adapters.lab.kernels import APIS, MODULES, ROOT_PACKAGES, Kernel, agent_file
 from verbs_adapters.lab.modules import Workshop
 from verbs_adapters.lab.packages import Archive
+from verbs_adapters.lab.sources import DRIVERS
 from verbs_adapters.lab.tree import Tree, unpack
 
 RECIPE = 1
@@ -59,6 +60,11 @@ class Image(NamedTuple):
     root: Path
     """The archive of the root file system."""
     packages: dict[str, str]
+
+    @property
+    def version(self) -> str:
+        """The version of the kernel's packages, all of which have the same."""
+        return next(iter(self.packages.values()))
 
 
 def cache() -> Path:
@@ -128,11 +134,22 @@ def _build(kernel: Kernel, folder: Path, notice: host.Notice) -> Image:
     return Image(kernel, folder, tree, folder / "root.cpio.zst", packages)
 
 
-def for_run(image: Image, api: str, target: Path, notice: host.Notice, agent: Path | None = None) -> Path:
-    """The image with what this run adds: what starts the guest, the agent of the API, and the module that it needs."""
-    agent = agent or agent_file(api)
+class Wanted(NamedTuple):
+    """What a run adds to an image."""
+
+    api: str
+    device: str
+    agent: Path | None = None
+    """The agent, if it is not the API's own."""
+    driver: Path | None = None
+    """The sources of the driver, if it is not the kernel's own."""
+
+
+def for_run(image: Image, wanted: Wanted, target: Path, notice: host.Notice) -> Path:
+    """The image with what this run adds: what starts the guest, the agent of the API, and the modules that it needs."""
+    agent = wanted.agent or agent_file(wanted.api)
     if not agent.is_file():
-        raise AdapterError(f"there is no agent {agent}; for {api} it is {APIS[api][1]}")
+        raise AdapterError(f"there is no agent {agent}; for {wanted.api} it is {APIS[wanted.api][1]}")
     home = target / "overlay" / HOME
     shutil.rmtree(target / "overlay", ignore_errors=True)
     home.mkdir(parents=True)
@@ -141,8 +158,17 @@ def for_run(image: Image, api: str, target: Path, notice: host.Notice, agent: Pa
     (home / "init").chmod(0o755)
     shutil.copy2(agent, home / "agent.py")
     (home / "modules").write_text("\n".join(MODULES) + "\n", encoding="utf-8")
-    if api == "linux-kernel":
-        shutil.copy2(Workshop(image.kernel, image.folder, image.tree, notice).kverbs(), home / "kverbs.ko")
+    workshop = Workshop(image.kernel, image.folder, image.tree, notice)
+    if wanted.api == "linux-kernel":
+        shutil.copy2(workshop.kverbs(), home / "kverbs.ko")
+    if wanted.driver is not None:
+        if not wanted.driver.is_dir():
+            raise AdapterError(
+                f"`driver={wanted.driver}` is no folder; give one with the driver's sources and Makefile"
+            )
+        module, settings = DRIVERS[wanted.device]
+        shutil.copy2(workshop.build(module, wanted.driver, settings, strict=False), home / "driver.ko")
+        (home / "driver").write_text(f"{module}\n", encoding="utf-8")
     initrd = pack(target / "overlay", target / "initrd", compressed=False)
     with initrd.open("ab") as whole, image.root.open("rb") as rest:
         shutil.copyfileobj(rest, whole, 1 << 20)

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 HELLO = {
@@ -37,7 +38,7 @@ def block() -> None:
         os.write(end, b"x" * 65536)
 
 
-MOODS = {
+MOODS: dict[str, Callable[[], object]] = {
     "create_cq": panic,
     "destroy_cq": warn,
     "alloc_buffer": block,
