@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+import yaml
 from rich.console import Console
 from rich.table import Table
 
-from verbs_adapters.lab import host, image, machine, shell
+from verbs_adapters.lab import host, image, machine, oracle, shell
 from verbs_adapters.lab.adapter import DEFAULTS, tell
 from verbs_adapters.lab.kernels import APIS, DEVICES, KERNELS, choose
 
@@ -63,6 +64,21 @@ def shell_(kernel: str, device: str) -> int:
     with tempfile.TemporaryDirectory(prefix="verbspec-lab-") as folder:
         initrd = image.for_run(built, image.Wanted(DEFAULTS["api"], device), Path(folder), tell)
         return shell.run(built.tree.vmlinuz, initrd, accelerator, device)
+
+
+@lab.command("qp-table")
+@_kernel
+@click.option("--out", type=click.Path(path_type=Path), help="A file; without it the table is printed.")
+def qp_table(kernel: str, out: Path | None) -> int:
+    """Ask a kernel which attributes each transition of a queue pair requires and allows."""
+    found = oracle.qp_table(KERNELS[choose("kernel", kernel, dict(KERNELS))], DEFAULTS["device"], tell)
+    text = yaml.safe_dump(found, sort_keys=False, default_flow_style=None, width=118)
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
+        click.echo(f"{len(found['transitions'])} transitions, {found['asked']} questions: {out}")
+    return 0
 
 
 @lab.command("list")

@@ -12,7 +12,7 @@ device file, which destroys everything, and opens it again.
 Some things are the agent's own:
 
 * the attributes of a queue pair that the contract leaves to the adapter: both ends of a connection are on one device,
-  the transport retry ends after about 0.2 s, receivers that are not ready are asked again for ever;
+  the transport retry ends after about 0.3 s, receivers that are not ready are asked again for ever;
 * `settle`.  A software device works in kernel threads and timers that nobody outside can ask.  So the agent gives
   itself the lowest priority that there is (SCHED_IDLE: on one processor it then runs only when no work is left) and
   sleeps for longer than the timers that drive a retry.  Where a queue pair talks to a peer that no longer listens, it
@@ -85,8 +85,8 @@ MASKS = {
 }
 MTU_1024 = 3
 OUTSTANDING_READS = 16
-ACK_TIMEOUT = 12  # 4.096 us * 2**12 = 17 ms
-RETRIES = 6  # 7 is for ever with some drivers: rxe_comp.c counts down all others
+ACK_TIMEOUT = 14  # 4.096 us * 2**14 = 67 ms: longer than a slow machine delays an answer, or it would retry
+RETRIES = 3  # and not 7, which rxe_comp.c takes for ever
 FOR_EVER = 7
 RNR_TIMER = 1  # 10 us, which a kernel makes one or two ticks
 

@@ -86,17 +86,17 @@ class Bridge:
             os.close(descriptor)
         self.selector = selectors.DefaultSelector()
         self.stdin_open = True
-        self.selector.register(0, selectors.EVENT_READ, "harness")
         self.selector.register(self.output, selectors.EVENT_READ, "console")
         self.selector.register(agent, selectors.EVENT_READ, "agent")
         self.selector.register(warden, selectors.EVENT_READ, "warden")
-        for descriptor in (0, self.output):
-            os.set_blocking(descriptor, False)
+        os.set_blocking(self.output, False)
 
     # -- the loop ----------------------------------------------------------------------------------
 
     def serve(self, deadline: float, boot_deadline: float) -> None:
         """Carry requests and answers until the harness closes its end; `Over` when the guest is of no more use."""
+        os.set_blocking(0, False)
+        self.selector.register(0, selectors.EVENT_READ, "harness")
         booted = False
         boot_until = time.monotonic() + boot_deadline
         while self.stdin_open or self.asked is not None:
@@ -122,6 +122,18 @@ class Bridge:
                 raise Over(self._trouble("hang", "glue", what))
             elif self.asked is not None and time.monotonic() > self.until:
                 raise Over(self._hang(deadline))
+
+    def ask(self, line: bytes, until: float) -> bytes:
+        """One line to whatever runs in the agent's place, and the line that it answers."""
+        self.agent.sendall(line)
+        while True:
+            answer = self._take(self.answers)
+            if answer is not None:
+                return answer
+            if time.monotonic() > until:
+                raise Over(self._trouble("hang", "glue", "the guest does not answer"))
+            self._wait(until)
+            self._check()
 
     def _wait(self, until: float | None) -> None:
         """Take what comes, waiting for something at most until then."""

@@ -156,7 +156,11 @@ def for_run(image: Image, wanted: Wanted, target: Path, notice: host.Notice) -> 
     for file in (GUEST / "init", GUEST / "warden.py"):
         shutil.copy2(file, home)
     (home / "init").chmod(0o755)
-    shutil.copy2(agent, home / "agent.py")
+    shutil.copy2(agent, home / "main.py")
+    if wanted.api == "linux-kernel":  # other programs use it as a library
+        library = home / "verbs_adapters" / "kverbs"
+        library.mkdir(parents=True)
+        shutil.copy2(agent_file(wanted.api), library)
     (home / "modules").write_text("\n".join(MODULES) + "\n", encoding="utf-8")
     workshop = Workshop(image.kernel, image.folder, image.tree, notice)
     if wanted.api == "linux-kernel":

@@ -58,7 +58,7 @@ def main() -> None:
     """Serve for ever; the host ends the machine."""
     agent_port, warden_port = port("agent"), port("warden")
     agent = subprocess.Popen(  # noqa: S603 - the agent beside this file
-        [sys.executable, "/verbspec/agent.py", *sys.argv[1:]], stdin=agent_port, stdout=agent_port, cwd="/"
+        [sys.executable, "/verbspec/main.py", *sys.argv[1:]], stdin=agent_port, stdout=agent_port, cwd="/"
     )
     os.close(agent_port)
     ended = os.pidfd_open(agent.pid)
