@@ -32,7 +32,7 @@ def lab() -> None:
 def build(kernels: Sequence[str], again: bool) -> int:
     """Build the images of these kernels (without one, of the default) and keep them."""
     for name in kernels or (DEFAULTS["kernel"],):
-        kernel = KERNELS[choose("kernel", name, dict(KERNELS))]
+        kernel = KERNELS[choose("kernel", name, KERNELS)]
         if again:
             image.forget(kernel)
         built = image.ensure(kernel, tell)
@@ -58,8 +58,8 @@ def run(context: click.Context, kernel: str, device: str, api: str) -> None:
 @click.option("--device", default=DEFAULTS["device"], show_default=True, help="The software device.")
 def shell_(kernel: str, device: str) -> int:
     """Boot a guest and give you a shell on its console; it ends with `exit`."""
-    built = image.ensure(KERNELS[choose("kernel", kernel, dict(KERNELS))], tell)
-    choose("device", device, dict(DEVICES))
+    built = image.ensure(KERNELS[choose("kernel", kernel, KERNELS)], tell)
+    choose("device", device, DEVICES)
     accelerator = machine.accelerator(built.tree.vmlinuz, image.cache())
     with tempfile.TemporaryDirectory(prefix="verbspec-lab-") as folder:
         initrd = image.for_run(built, image.Wanted(DEFAULTS["api"], device), Path(folder), tell)
@@ -71,7 +71,7 @@ def shell_(kernel: str, device: str) -> int:
 @click.option("--out", type=click.Path(path_type=Path), help="A file; without it the table is printed.")
 def qp_table(kernel: str, out: Path | None) -> int:
     """Ask a kernel which attributes each transition of a queue pair requires and allows."""
-    found = oracle.qp_table(KERNELS[choose("kernel", kernel, dict(KERNELS))], DEFAULTS["device"], tell)
+    found = oracle.qp_table(KERNELS[choose("kernel", kernel, KERNELS)], DEFAULTS["device"], tell)
     text = yaml.safe_dump(found, sort_keys=False, default_flow_style=None, width=118)
     if out is None:
         click.echo(text, nl=False)

@@ -15,10 +15,10 @@ from verbs_adapters.lab import adapter, host, kernels, machine, modules
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"colour": "red"}, "known: kernel, device, api"),
-        ({"kernel": "2.4"}, "known: 6.1, 6.12, 7.2"),
-        ({"device": "mlx5"}, "known: rxe"),
-        ({"api": "windows"}, "known: linux-kernel, linux-user"),
+        ({"colour": "red"}, "Known: kernel, device, api"),
+        ({"kernel": "2.4"}, "Known: 6.1, 6.12, 7.2"),
+        ({"device": "mlx5"}, "Known: rxe"),
+        ({"api": "windows"}, "Known: linux-kernel, linux-user"),
         ({"deadline": "soon"}, "not a time"),
         ({"boot_deadline": "-1"}, "not a time"),
     ],

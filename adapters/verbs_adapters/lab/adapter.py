@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from verbs_adapters.contract import AdapterError
+from verbs_adapters.contract import UsageError
 from verbs_adapters.lab import host, image, machine
 from verbs_adapters.lab.kernels import APIS, DEVICES, KERNELS, choose
 from verbs_adapters.remote.client import RemoteBackend
@@ -42,14 +42,14 @@ def settings(options: Mapping[str, str]) -> dict[str, str]:
     """The options with defaults; an error for one that is unknown or unusable."""
     for key in options:
         if key not in DEFAULTS:
-            raise AdapterError(f"the adapter `lab` has no option `{key}`; known: {', '.join(DEFAULTS)}")
+            raise UsageError.unknown("the adapter `lab`", "option", key, DEFAULTS)
     found = DEFAULTS | dict(options)
-    choose("kernel", found["kernel"], dict(KERNELS))
-    choose("device", found["device"], dict(DEVICES))
-    choose("API", found["api"], dict(APIS))
+    choose("kernel", found["kernel"], KERNELS)
+    choose("device", found["device"], DEVICES)
+    choose("API", found["api"], APIS)
     for key in ("deadline", "boot_deadline"):
         if not 0 < _number(found[key]) < math.inf:
-            raise AdapterError(f"`{key}={found[key]}` is not a time: give a positive number of seconds")
+            raise UsageError(f"`{key}={found[key]}` is not a time: give a positive number of seconds")
     return found
 
 

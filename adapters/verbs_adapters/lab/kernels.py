@@ -8,10 +8,11 @@ machine uses, so that a newer build of the same series is taken without a change
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from verbs_adapters.contract import AdapterError
+from verbs_adapters.contract import UsageError
 
 
 class Kernel(NamedTuple):
@@ -61,10 +62,10 @@ MODULES = (
 """Kernel modules that the guest loads, in this order; one that a kernel has built in is passed over."""
 
 
-def choose(what: str, name: str, known: dict[str, object]) -> str:
+def choose(what: str, name: str, known: Iterable[str]) -> str:
     """`name` if it is known; an error that lists what is, otherwise."""
     if name not in known:
-        raise AdapterError(f"the lab knows no {what} {name!r}; known: {', '.join(known)}")
+        raise UsageError.unknown("the lab", what, name, known)
     return name
 
 
