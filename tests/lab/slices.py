@@ -34,8 +34,8 @@ class Slice(NamedTuple):
         return [p.trouble.message for p in self.results.programs if p.trouble is not None]
 
     def fired(self) -> tuple[list[Rule], list[Rule]]:
-        """The rules that certainly fired, and the applicable ones that did not."""
-        applicable = [rule for rule in self.results.rules if rule.verdict != "unsupported"]
+        """The applicable rules that certainly fired, and those that did not; a `may` demands nothing."""
+        applicable = [r for r in self.results.rules if r.verdict != "unsupported" and r.level != "may"]
         return [r for r in applicable if r.fired], [r for r in applicable if not r.fired]
 
 
