@@ -4,6 +4,4 @@ from __future__ import annotations
 
 import os
 
-VERBSPEC_LAB = os.environ.get("VERBSPEC_LAB", "")
-
-collect_ignore_glob = [] if VERBSPEC_LAB else ["test_*.py"]
+collect_ignore_glob = [] if os.environ.get("VERBSPEC_LAB") else ["test_*.py"]

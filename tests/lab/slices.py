@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,9 @@ import yaml
 
 from verbs_reports.records import Rule
 from verbs_reports.results import Results, read
+
+EVERYTHING = os.environ.get("VERBSPEC_LAB") == "all"
+"""Whether to take an hour, as `tox -e lab-all` does."""
 
 # Directed and regression programs, in short all whose names do not begin with `sweep/`.
 NO_SWEEP = ("--select", "[!s]*", "--select", "s[!w]*")

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 import slices
-from conftest import VERBSPEC_LAB
 
 from verbs_adapters.lab import image, sources
 from verbs_adapters.lab.adapter import tell
 from verbs_adapters.lab.kernels import KERNELS
 
-pytestmark = pytest.mark.skipif(VERBSPEC_LAB != "all", reason="four builds of a driver: tox -e lab-all")
+pytestmark = pytest.mark.skipif(not slices.EVERYTHING, reason="four builds of a driver: tox -e lab-all")
 
 SELECTED = ("--select", "reg/*", "--select", "inv/*", "--select", "regress/*")
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 import slices
-from conftest import VERBSPEC_LAB
 
-pytestmark = pytest.mark.skipif(VERBSPEC_LAB != "all", reason="other kernels: tox -e lab-all")
+pytestmark = pytest.mark.skipif(not slices.EVERYTHING, reason="other kernels: tox -e lab-all")
 
 
 @pytest.mark.parametrize(("kernel", "record"), [("6.12", "rxe_6_12.yaml")])
