@@ -230,8 +230,8 @@ class Bridge:
             if self.output not in self.selector.get_map():
                 break
             self._wait(until)
+        note = self._take(self.notes)  # before _check, which takes notes as news
         self._check()
-        note = self._take(self.notes)
         if note is None:
             return self._trouble("hang", "backend", f"{what}, and the guest as a whole does not answer any more")
         tasks: list[dict[str, Any]] = json.loads(note).get("tasks", [])
