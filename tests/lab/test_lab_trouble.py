@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import slices
 
 from verbs_adapters import registry
 from verbs_adapters.contract import Answer, Backend, Trouble
@@ -17,14 +18,17 @@ from verbs_adapters.remote.client import RemoteBackend
 AGENT = Path(__file__).parent / "agents" / "moody.py"
 DEADLINE = 6.0
 
-TROUBLES = [
+TROUBLES: list[tuple[str, dict[str, int], str, str, str]] = [
     ("create_cq", {"cqe": 1}, "crash", "backend", "Kernel panic - not syncing: sysrq triggered crash"),
-    ("destroy_cq", {"cq": 1}, "crash", "backend", "BUG: KASAN: slab-use-after-free"),
-    ("alloc_buffer", {"length": 1}, "hang", "backend", "the agent's call does not come back"),
     ("free_buffer", {"buf": 1}, "hang", "glue", "busy with itself"),
-    ("dealloc_pd", {"pd": 1}, "crash", "glue", "ended with status 3"),
     ("settle", {}, "garbage", "glue", "not JSON"),
 ]
+if slices.EVERYTHING:
+    TROUBLES += [
+        ("destroy_cq", {"cq": 1}, "crash", "backend", "BUG: KASAN: slab-use-after-free"),
+        ("alloc_buffer", {"length": 1}, "hang", "backend", "the agent's call does not come back"),
+        ("dealloc_pd", {"pd": 1}, "crash", "glue", "ended with status 3"),
+    ]
 
 
 @pytest.fixture(scope="module")
