@@ -15,7 +15,7 @@ from verbs_adapters.lab.kernels import KERNELS
 
 pytestmark = pytest.mark.skipif(not slices.EVERYTHING, reason="four builds of a driver: tox -e lab-all")
 
-SELECTED = ("--select", "reg/*", "--select", "inv/*", "--select", "regress/*")
+SELECTED = ("--select", "reg/*", "--select", "inv/*", "--select", "regress/*regist*", "--select", "regress/*invalid*")
 
 # Each defect: one line of rxe_mr.c, what it becomes, and the rules one of which a failing program must suspect.
 DEFECTS = {
