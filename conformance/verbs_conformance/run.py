@@ -8,6 +8,7 @@ as it is known, so that whatever ends the run loses nothing.  The rules' verdict
 * a rule that only its outer set explained is ``deviation``;
 * a rule that certainly fired is ``pass``;
 * a rule for which ``unwitnessed.yaml`` gives a reason for this backend has the verdict that stands there;
+* a rule that only another option of a stable choice can fire than those the backend takes is ``choice``;
 * else it is ``not-run``.
 """
 
@@ -29,6 +30,7 @@ from verbs_conformance.rerun import Again
 from verbs_conformance.session import Engine
 from verbs_conformance.sweep import Sweep
 from verbs_conformance.unwitnessed import Reason, reasons
+from verbs_reference.options import barring
 from verbs_reports import records as r
 from verbs_reports.blame import counts_against
 from verbs_reports.results import Writer
@@ -342,6 +344,13 @@ class Run:
             return Verdict.PASS, ""
         if rule in known and known[rule].applies(self.hello.capabilities):
             return known[rule].verdict, known[rule].text
+        choice = barring(self.engine.model, rule, self.tally.choices)
+        if choice:
+            options = " or ".join(sorted(self.tally.choices[choice]))
+            return (
+                Verdict.CHOICE,
+                f"The device takes {options} of the choice {choice}, which the rule is not about.",
+            )
         return Verdict.NOT_RUN, "no program fired it for certain"
 
     def _choices(self) -> list[r.Choice]:

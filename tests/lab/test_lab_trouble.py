@@ -15,7 +15,7 @@ from verbs_adapters import registry
 from verbs_adapters.contract import Answer, Backend, Trouble
 from verbs_adapters.remote.client import RemoteBackend
 
-AGENT = Path(__file__).parent / "agents" / "moody.py"
+AGENT = Path(__file__).parent / "agents" / "moody_guest.py"
 DEADLINE = 6.0
 
 TROUBLES: list[tuple[str, dict[str, int], str, str, str]] = [

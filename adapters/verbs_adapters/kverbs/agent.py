@@ -59,7 +59,7 @@ _VERBS = """
 """
 NUMBERS = {verb: number for number, verb in enumerate(_VERBS.split(), 1)}
 
-STATES = ("RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR")
+STATES = ("RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR", "UNKNOWN")  # the last is a number that is no state
 OPCODES = ("OTHER", "SEND", "RDMA_WRITE", "RDMA_READ", "LOCAL_INV", "REG_MR", "SEND_WITH_INV", "RECV")
 MESSAGES = ("SEND", "SEND_WITH_INV", "RDMA_WRITE", "RDMA_READ")
 ACCESS = {"LOCAL_WRITE": 1, "REMOTE_WRITE": 2, "REMOTE_READ": 4}
@@ -82,6 +82,7 @@ MASKS = {
     "RTR": STATE | AV | PATH_MTU | DEST_QPN | RQ_PSN | MAX_DEST_RD | MIN_RNR_TIMER,
     "RTS": STATE | TIMEOUT | RETRY_CNT | RNR_RETRY | SQ_PSN | MAX_RD,
     "ERR": STATE,
+    "UNKNOWN": STATE,
 }
 MTU_1024 = 3
 OUTSTANDING_READS = 16
