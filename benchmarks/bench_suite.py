@@ -38,9 +38,16 @@ class Nothing:
         """Always."""
         return True
 
-    def draw(self, _shape: Shape, _draws: Any) -> Step:
+    def any(self, _words: Any) -> Shape | None:
+        """No shape."""
+
+    def draw(self, _shape: Shape | None, _draws: Any) -> Step:
         """A step, the same each time."""
         return Step("", {})
+
+    def harvest(self) -> None:
+        """Count."""
+        Nothing.steps += 1
 
     def run(self, _step: Step) -> None:
         """Count."""

@@ -256,10 +256,11 @@ class _Maker:
             yield str(each.name), str(each.kind)
 
     def _state(self, kind: str) -> tuple[str, str] | None:
-        """The first field of an object that has one of several states, and the last of them."""
+        """The first field of an object that has one of several states, and the last of them that a rule names."""
         for name, field in self.spec.objects[kind].fields.items():
             if str(field.type) in self.spec.enums:
-                return str(name), str(self.spec.enums[str(field.type)].values[-1])
+                values = [str(v) for v in self.spec.enums[str(field.type)].values]
+                return str(name), [v for v in values if v in self._named or v == values[0]][-1]
         return None
 
     # -- procedures ------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.program import Program, full_steps
 from verbs_conformance.session import Outcome, Session, Step
 from verbs_conformance.shapes import Menu, Shape, build, shapes
+from verbs_conformance.sweep import harvest
 from verbs_reports.verdicts import Verdict
 
 STEPS = 40
@@ -32,16 +33,25 @@ CHUNK = 25
 TANGLED = 8
 """A step that would tell more orders of what is in flight apart than about this waits for the device to be silent: that
 many explanations cost too much."""
+MOST_MADE = 2
+"""So many objects of a kind are made beside those of the fixture; more would leave each unused."""
 CROWDED = 24
 """As ``TANGLED``, for any step."""
 DEPTHS = (2, 3, 3, 4, 6)
 """How many elements a program lets into the device's queues before it waits for silence: the orders in which they may
 be executed are many, and each costs."""
 SETTLE = Step("settle", {})
-USUAL, NEAR = 8, 14
+USUAL, NEAR = 11, 15
 """Of sixteen draws for a call so many leave every argument as usual, and the next, up to the second, all but one."""
 MIXED = 10
 """Where several arguments may be unusual, so many of sixteen draws leave one as usual."""
+OWN = 5
+"""Of sixteen draws so many make the call of the rule; the others any call.  Hypothesis switches most rules off for a
+program, and few calls alone get nowhere."""
+WEIGHT = 3
+"""A call that gives the device work is drawn so many times as often as another."""
+WORDS = st.tuples(*(st.integers(0, 0xFFFF) for _ in range(5)))
+"""What is drawn for a step: twenty numbers of 0 to 15, four at a time."""
 
 
 class Disagreement(Exception):
@@ -57,6 +67,11 @@ class TimeUp(BaseException):
     """The budget is used up: no failure, and so nothing that hypothesis is to catch and to try again."""
 
 
+def digits(words: Sequence[int]) -> list[int]:
+    """The numbers of 0 to 15 in what was drawn."""
+    return [word >> shift & 15 for word in words for shift in (0, 4, 8, 12)]
+
+
 class Picker:
     """Turns draws of 0 to 15 into entries: one says how unusual the call is, one where, then one a menu."""
 
@@ -67,11 +82,13 @@ class Picker:
         self.odd = free[where % len(free)] if free else ""
 
     def __call__(self, menu: Menu, offered: Sequence[str]) -> str:
+        if len(offered) == 1:
+            return offered[0]
         draw = next(self.left)
         if menu.entries[0] == "each":
             return offered[draw % len(offered)]
         usual = menu.name != self.odd if self.manner < NEAR else draw < MIXED
-        if self.manner < USUAL or usual or len(offered) == 1:
+        if self.manner < USUAL or usual:
             return offered[0]
         return offered[1 + draw % (len(offered) - 1)]
 
@@ -81,6 +98,8 @@ class Driver:
 
     def __init__(self, judge: Judge, fixture: Program, number: int, depth: int, until: float = math.inf) -> None:
         self.judge = judge
+        self.shapes = shapes(judge.engine.model)
+        self.weighed = [s for s in self.shapes for _ in range(WEIGHT if s.call in judge.engine.giving else 1)]
         self.depth = depth
         self.until = until
         self.fixture = fixture
@@ -90,6 +109,7 @@ class Driver:
         self.steps: list[Step] = []
         self.fresh = 1
         self.made_of: dict[str, int] = {}
+        self.made_before: dict[str, int] = {}
         self.kinds: frozenset[str] | None = None
         self.is_silent = True
         """Whether the device was silent just now."""
@@ -109,20 +129,39 @@ class Driver:
         self.made.fixture_calls, self.made.fixture_unobserved = self.session.calls, self.session.unobserved
         for kind, _ in self.session.names.values():
             self.made_of[kind] = self.made_of.get(kind, 0) + 1
+        self.made_before = dict(self.made_of)
 
     def can(self, shape: Shape) -> bool:
         """Whether there is an object of each kind that the shape needs."""
         if self.kinds is None:
             self.kinds = frozenset(self.session.live().values())
-        return shape.needs <= self.kinds
+        return shape.needs <= self.kinds and all(
+            self.made_of.get(kind, 0) < self.made_before.get(kind, 0) + MOST_MADE for kind in shape.makes
+        )
 
-    def draw(self, shape: Shape, draws: Sequence[int]) -> Step | None:
-        """The step of a shape for these draws, or a wait for silence if it would cost too much now; None if it
-        cannot be made or would break a duty.  TimeUp if the budget is used up."""
+    def any(self, words: Sequence[int]) -> Shape:
+        """The shape of any call, those that give work more often."""
+        return self.weighed[words[0] // 16 % len(self.weighed)]
+
+    def harvest(self) -> None:
+        """See all that a consumer can see."""
+        engine, belief = self.judge.engine, self.session.belief
+        for step in harvest(engine, self.shapes, self.session.live()):
+            looks = step.call in engine.model.calls
+            if not looks or (belief.tangle(step.call) <= TANGLED and not self.session.breaks_duty(step)):
+                self.run(step)
+
+    def draw(self, shape: Shape, words: Sequence[int]) -> Step | None:
+        """The step of a shape, or of another one, for what was drawn; a wait for silence if it would cost too much
+        now, None if it cannot be made or would break a duty.  TimeUp if the budget is used up."""
         if time.monotonic() > self.until:
             raise TimeUp
         names = self.session.live()
-        step = build(shape, names, self.fresh, self.made_of, Picker(shape, draws))
+        turn, *draws = digits(words)
+        other = self.any(words)
+        if turn >= OWN and self.can(other):
+            shape = other
+        step = build(shape, names, self.fresh, self.made_of, Picker(shape, draws[3:]))
         if step is None or self.session.breaks_duty(step):
             return None
         belief = self.session.belief
@@ -253,17 +292,29 @@ def machine_class(
     body: dict[str, Any] = {}
     for shape in known:
         body[shape.name] = _rule_of(shape)
-    body["settle"] = rule()(lambda self: self.driver.run(SETTLE))
+    body["settle"] = rule(words=WORDS)(_wait)
     return type("Conformance", (Machine,), body)
 
 
-def _rule_of(shape: Shape) -> Any:
-    draws = st.tuples(*(st.integers(0, 15) for _ in range(len(shape.menus) + 2)))
+def _wait(self: Any, words: tuple[int, ...]) -> None:
+    """Silence, or seeing all that there is to see, or any call."""
+    driver = self.driver
+    turn, *_ = digits(words)
+    if turn == 0:
+        driver.harvest()
+    elif turn < OWN:
+        driver.run(SETTLE)
+    else:
+        step = driver.draw(driver.any(words), words)
+        if step is not None:
+            driver.run(step)
 
-    def act(self: Any, draws: tuple[int, ...]) -> None:
-        step = self.driver.draw(shape, draws)
+
+def _rule_of(shape: Shape) -> Any:
+    def act(self: Any, words: tuple[int, ...]) -> None:
+        step = self.driver.draw(shape, words)
         if step is not None:
             self.driver.run(step)
 
     act.__name__ = shape.name
-    return precondition(lambda self: self.driver.can(shape))(rule(draws=draws)(act))
+    return precondition(lambda self: self.driver.can(shape))(rule(words=WORDS)(act))

@@ -7,7 +7,7 @@ region that begins inside a page, say, is met.  Programs are made when the run s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from verbs_conformance.program import Program, full_steps
 from verbs_conformance.session import Engine, Step
@@ -49,21 +49,25 @@ class Sweep:
         return names
 
     def _program(self, fixture: Program, shape: Shape, i: int, step: Step, names: Mapping[str, str]) -> Program:
-        call, _ = self.engine.polling
-        param, kind = next(iter(self.model.calls[call].params.items()))
-        drains = [Step("drain", {param: name}) for name, k in names.items() if k == kind.name]
         gone = set(step.args.values()) if not self.model.calls[step.call].outputs else set()
-        looks = [look for look in self._looks(names) if not gone & set(look.args.values())]
-        drains = [d for d in drains if not gone & set(d.args.values())]
-        steps = (step, *([] if step.call == call else [Step("settle", {})]), *drains, *looks)
+        seen = [s for s in harvest(self.engine, self.shapes, names) if not gone & set(s.args.values())]
+        if step.call == self.engine.polling[0]:
+            seen = seen[1:]  # it is tried without silence before
+        steps = (step, *seen)
         return Program(f"sweep/{fixture.name}/{shape.name}-{i}", steps, fixture.name, "sweep")
 
-    def _looks(self, names: Mapping[str, str]) -> Iterator[Step]:
-        """A step of each call that only looks, for each object."""
-        for shape in self.shapes:
-            code = self.model.calls[shape.call]
-            if code.outputs and not any(c.body for c in code.cases) and shape.call != self.engine.polling[0]:
-                own = code.params[shape.menus[0].name].name
-                for name, kind in names.items():
-                    if kind == own:
-                        yield next(usual_and_near(shape, {name: own}, 0, {}))
+
+def harvest(engine: Engine, shapes: Sequence[Shape], names: Mapping[str, str]) -> Iterator[Step]:
+    """All that a consumer can see: silence, then what every queue holds, then each call that only looks, for each
+    object."""
+    yield Step("settle", {})
+    call, _ = engine.polling
+    param, kind = next(iter(engine.model.calls[call].params.items()))
+    yield from (Step("drain", {param: name}) for name, k in names.items() if k == kind.name)
+    for shape in shapes:
+        code = engine.model.calls[shape.call]
+        if code.outputs and not any(c.body for c in code.cases) and shape.call != call:
+            own = code.params[shape.menus[0].name].name
+            for name, k in names.items():
+                if k == own:
+                    yield next(usual_and_near(shape, {name: own}, 0, {}))

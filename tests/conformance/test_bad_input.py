@@ -65,7 +65,7 @@ def test_program(text: str, words: list[str], tmp_path: Path) -> None:
         (["run", "softhca", "--profile", "linux-kernal"], 4, ["did you mean 'linux-kernel'", "Known", "roce"]),
         (["run", "--profile", "ib", "--profile", "roce"], 4, ["--profile ib", "--profile roce", "both transport"]),
         (["prove", "--profile", "linux-kernel", "--profile", "linux-kernel-2008"], 4, ["both api profiles"]),
-        (["run", "softhca", "--profile", "iwarp"], 4, ["iwarp"]),
+        (["run", "softhca", "--profile", "iwarp", "-o", "transport=roce", "--budget", "0s"], 4, ["iwarp"]),
         (["run", "softhca", "--budget", "soon"], 4, ["soon", "90s"]),
         (["run", "softhca", "--select", "nothing/*", "--budget", "0s"], 5, []),
         (["run", "process"], 4, ["command"]),
