@@ -1,5 +1,7 @@
 """The sweep: from each outermost fixture every usual call, and every call that differs from it in one argument.
 
+From each fixture that has an object of each kind also sequences of four usual calls that give the device work.
+
 One program a call, ended by what a consumer can see.  Directed programs fire each rule once; the sweep tries each
 boundary that the menus of the specification name from every fixture, so that a check which is wrong only for a
 region that begins inside a page, say, is met.  Programs are made when the run starts, not committed.
@@ -8,10 +10,11 @@ region that begins inside a page, say, is met.  Programs are made when the run s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 from verbs_conformance.program import Program, full_steps
 from verbs_conformance.session import Engine, Step
-from verbs_conformance.shapes import Shape, shapes, usual_and_near
+from verbs_conformance.shapes import Shape, build, shapes, usual_and_near
 
 FRESH = 1
 
@@ -38,6 +41,20 @@ class Sweep:
             for shape in self.shapes:
                 for i, step in enumerate(usual_and_near(shape, names, FRESH, counts)):
                     yield self._program(fixture, shape, i, step, names)
+            if all(s.needs <= set(names.values()) for s in self.shapes):
+                yield from self._one_after_the_other(fixture, names)
+
+    def _one_after_the_other(self, fixture: Program, names: dict[str, str]) -> Iterator[Program]:
+        """Every two usual calls of one verb that give work, after another verb's work was given twice: what the first
+        leaves behind shows at the second.  The other verb's is given to the last objects, which may be the peer's."""
+        working = [s for s in self.shapes if s.call in self.engine.giving]
+        seen = tuple(harvest(self.engine, self.shapes, names))
+        for before, first, second in product(working, repeat=3):
+            if before.call != first.call and first.call == second.call:
+                order = ((before, -1), (before, -1), (first, 0), (second, 0))
+                steps = [_usual(shape, names, FRESH + i, which) for i, (shape, which) in enumerate(order)]
+                name = f"sweep/{fixture.name}/{before.name}+{first.name}+{second.name}"
+                yield Program(name, (*(s for s in steps if s is not None), *seen), fixture.name, "sweep")
 
     def _names(self, fixture: Program) -> dict[str, str]:
         names = {}
@@ -55,6 +72,11 @@ class Sweep:
             seen = seen[1:]  # it is tried without silence before
         steps = (step, *seen)
         return Program(f"sweep/{fixture.name}/{shape.name}-{i}", steps, fixture.name, "sweep")
+
+
+def _usual(shape: Shape, names: dict[str, str], fresh: int, which: int) -> Step | None:
+    """The usual call, of the first or the last object of each kind."""
+    return build(shape, names, fresh, {}, lambda menu, offered: offered[which if menu.entries[0] == "each" else 0])
 
 
 def harvest(engine: Engine, shapes: Sequence[Shape], names: Mapping[str, str]) -> Iterator[Step]:
