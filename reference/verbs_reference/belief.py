@@ -140,8 +140,11 @@ class Belief:
         made: list[tuple[Fired, frozenset[str]]] = []
         for branch in self.branches:
             if branch.debts or self._in(branch, self.search.may_stir):
-                found = self._in(branch, lambda b=branch: self.search.settle(b, all_of_it=True))
-                made.extend((f.fired, f.maybe) for f in found)
+                with suppress(Capped, RecursionError):  # what is known already stands then
+                    found = self._in(branch, lambda b=branch: self.search.settle(b, all_of_it=True))
+                    made.extend((f.fired, f.maybe) for f in found)
+                    continue
+                made.append((branch.fired, branch.maybe))
             else:
                 made.append((branch.fired, branch.maybe))
         self._history = (self.time, made)

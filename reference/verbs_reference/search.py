@@ -354,6 +354,7 @@ class Search:
         if not any(self.store.active.values()):
             return [self._as_found(branch, [], NO_DEBTS)]
         mark = len(self.store.journal)
+        self._left = self.limit
         forced, ends = self._forced()
         if ends and (not all_of_it or not any(self.store.active.values())):
             made = [self._as_found(branch, forced, NO_DEBTS)]
@@ -363,7 +364,6 @@ class Search:
         must = [m for m in pending.prints if not self.model.families[m[0][0]].optional]
         age = max(branch.debts.values(), default=0) + 1
         debts = {m: branch.debts.get(m, age) for m in must}
-        self._left = self.limit
         made = []
         silence = Silence(self, pending, debts, forks=all_of_it)
         silence.explore(lambda path, left: made.append(self._as_found(branch, [*forced, *path], left)))
@@ -378,6 +378,7 @@ class Search:
             if len(found) != 1 or self.is_optional(found[0]) or not self.take(found[0]):
                 return made, all(self.is_optional(s) for s in found)
             made.append(found[0])
+            self.count()
 
     def enabled(self) -> list[Step]:
         """Every step that may come next."""
