@@ -239,8 +239,6 @@ class Belief:
 
     def _in(self, branch: Branch, work: Any) -> Any:
         """Do something in a branch's state; the base is as before afterwards."""
-        if not branch.changes:
-            return work()
         mark = len(self.store.journal)
         self.store.redo(branch.changes)
         try:
