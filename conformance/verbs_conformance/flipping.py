@@ -68,14 +68,15 @@ DEVICES: dict[str, dict[str, str]] = {
 """The plain device and others that take other branches of what a device may choose."""
 
 
-Kind = Literal["same", "wider", "untaken", "far"]
+Kind = Literal["same", "wider", "untaken", "far", "open"]
 
 
 class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is known of flips that the plain device does not show, or whose rule is not suspected.
 
     ``kind`` is ``same`` (nothing that a consumer sees changes), ``wider`` (more is allowed, which a conforming device
-    cannot show), ``untaken`` (softhca takes no such branch), or ``far`` (it shows, but too many rules lie between).
+    cannot show), ``untaken`` (softhca takes no such branch), ``far`` (it shows, but too many rules lie between), or
+    ``open`` (it ought to show, and no program shows it yet: work to be done).
     ``device`` names a device that shows an untaken branch.
     """
 

@@ -162,7 +162,7 @@ def test_programs_are_short_and_say_what_they_are_for() -> None:
     for name, program in _shipped().items():
         assert name.startswith("regress/")
         assert program.says.endswith("."), name
-        assert program.says.split()[0].rstrip(":,").startswith(("B", "D-", "G", "M-")), name
+        assert program.says.split()[0].rstrip(":,").startswith(("B", "D-", "Depth", "G", "M-")), name
         assert len(program.steps) <= MOST_STEPS, name
 
 
