@@ -162,8 +162,10 @@ def test_programs_are_short_and_say_what_they_are_for() -> None:
     for name, program in _shipped().items():
         assert name.startswith("regress/")
         assert program.says.endswith("."), name
-        assert program.says.split()[0].rstrip(":,").startswith(("B", "D-", "Depth", "G", "M-")), name
-        assert len(program.steps) <= MOST_STEPS, name
+        word = program.says.split()[0].rstrip(":,")
+        assert word.startswith(("B", "D-", "Depth", "G", "M-")), name
+        # those for depth are of no entry: they make small queues of their own
+        assert len(program.steps) <= MOST_STEPS or word == "Depth", name
 
 
 @pytest.mark.parametrize("fault", sorted(CATCHES))
