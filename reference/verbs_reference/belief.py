@@ -189,11 +189,6 @@ class Belief:
             raise AssertionError("a settled state is always reached: steps only take from queues")
         return self._replace(made)
 
-    def predict(self, action: Action) -> list[tuple[str, ...]]:
-        """The results that the first branch's own state allows, with the rules: for choosing arguments."""
-        code = self.model.calls[action.call]
-        return self._in(self.branches[0], lambda: self.search.predict(code, action.args))  # type: ignore[no-any-return]
-
     def rulings(self, action: Action, look: Callable[[CallCase], None]) -> None:
         """Show each rule that decides a call, whatever was seen of it, in each state in which it can have been
         made.

@@ -405,22 +405,6 @@ class Search:
 
     # -- answers to people -----------------------------------------------------------------------
 
-    def predict(self, code: CallCode, args: tuple[Any, ...]) -> list[tuple[str, ...]]:
-        """For the store's state: the rules that may decide the call, each with the results it allows."""
-        made: list[tuple[str, ...]] = []
-        store = self.store
-
-        def work() -> list[tuple[str, ...]]:
-            holding = [c for c in code.causes if c.guard and c.guard(store, *args)]
-            rules = list(holding)
-            if all(c.rule.level == "may" and c.undefined is None for c in holding):
-                rules += [c for c in code.successes if c.guard is None or c.guard(store, *args)]
-            return [(c.id, *(sorted(c.returns) or ["undefined"])) for c in rules]
-
-        for found, _, _ in self._forks(work):
-            made.extend(found)
-        return list(dict.fromkeys(made))
-
     def explain(self, code: CallCode, action: Action, branch: Branch) -> Report:
         """Why nothing explains the call: what the rules would have allowed, and which rules decided that."""
         pending, call = self._relevant(code, code.cases, action, branch)
