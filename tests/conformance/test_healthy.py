@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 
 from verbs_adapters.softhca import SoftHca
+from verbs_conformance import flipping
 from verbs_conformance import program as programs
 from verbs_conformance.judge import Judge
 from verbs_conformance.program import Program
@@ -20,29 +21,8 @@ APIS = ("linux-kernel", "linux-kernel-2008", "linux-user")
 FINE = frozenset({Verdict.PASS, Verdict.DEVIATION})
 
 DEVICES: dict[str, dict[str, str]] = {
-    "plain": {},
-    "lazy": {
-        "pace": "lazy",
-        "stale_inv": "refuse",
-        "bad_op_status": "MW_BIND_ERR",
-        "poison": "true",
-        "key_byte": "zero",
-    },
-    "eager": {"pace": "eager", "stale_inv": "accept", "rq_slot": "consume", "dma_lkey": "reserved"},
-    "overtaking": {
-        "local_inv_early": "true",
-        "empty_reg": "accept",
-        "send_inv_failure": "silent",
-        "recv_check": "whole",
-    },
-    "roomy": {
-        "cq_slack": "3",
-        "qp_slack": "2",
-        "list_slack": "4",
-        "purge_cqes": "true",
-        "local_rkey": "zero",
-        "bad_op_status": "LOC_PROT_ERR",
-    },
+    **flipping.DEVICES,
+    "two keys": {"local_rkey": "zero"},
     "stream": {"transport": "iwarp"},
     "early stream": {"transport": "iwarp", "failed_wr": "early", "max_sge_rd": "1", "sink_qp_right": "ignore"},
     "patient stream": {"transport": "iwarp", "failed_wr": "flush", "no_receive": "wait"},
