@@ -3,7 +3,8 @@
 The machine has one rule for each shape of the specification and is made from it: no verb is named here.  An argument
 is drawn from its menu, the usual value most of the time, so that programs get far and still try what is illegal or
 borderline.  A call that would break the consumer's duty is left out.  Programs start from the fixtures that hold the
-most; most steps are taken while work is in flight, because nothing is waited for unless a rule says so.
+most; most steps are taken while work is in flight: silence is waited for only when a rule says so, or when what is in
+flight could have gone so many ways that the next call would cost too much.
 
 A failing program comes out as a program like any other and is shrunk as such: steps are left out while it still fails.
 """
