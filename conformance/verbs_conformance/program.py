@@ -136,6 +136,11 @@ def fixtures() -> dict[str, Program]:
     return {p.name: p for p in shipped("fixtures")}
 
 
+def continuations(api: str, transport: str) -> list[Program]:
+    """What the sweep lets follow under these profiles."""
+    return [p for p in shipped("continuations") if p.applies(api, transport)]
+
+
 def full_steps(program: Program, known: Mapping[str, Program]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
     """The steps of the fixtures that a program stands on, outermost first, and its own."""
     before: list[Step] = []

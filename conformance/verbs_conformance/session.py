@@ -22,6 +22,7 @@ from verbs_spec.errors import SpecError, Where
 from verbs_spec.text import Text
 
 MAX_POLLS = 64
+CROWDED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ class Session:
 
     def run(self, step: Step) -> list[tuple[Step, Outcome]]:
         """Run one step; a drain gives several outcomes, the last one decides."""
-        lost = next((name for name in self.lost if name in _words(step)), None)
+        lost = next((name for name in self.lost if name in words(step)), None)
         if lost is not None:
             reason = f"the backend did not make {lost}, which this step needs: {self.lost[lost]}"
             return [self._note(step, Outcome("not called", Inconclusive(reason)))]
@@ -245,6 +246,18 @@ class Session:
             lambda store: {n: kind for n, (kind, number) in self.names.items() if store.objects[number][1]}
         )
 
+    def can(self, step: Step) -> bool:
+        """Whether every object that the step names is there and no duty forbids it."""
+        used = words(step)
+        if not used.isdisjoint(self.lost):
+            return False
+        named = [self.names[w][1] for w in used if w in self.names]
+        if not self.belief.evaluate(lambda store: all(store.objects[number][1] for number in named)):
+            return False
+        if step.call in self.engine.giving and self.belief.in_flight() >= CROWDED:
+            return False
+        return step.call not in self.model.calls or not self.breaks_duty(step)
+
     def breaks_duty(self, step: Step) -> bool:
         """Whether the consumer would break a duty with this step."""
         return self.belief.duty(Action(step.call, self.values(step))) is not None
@@ -347,7 +360,7 @@ def pattern(text: str) -> str:
         raise BadProgram(f"bytes are 'pattern', 'patternN' or hexadecimal text, not {text!r}") from None
 
 
-def _words(step: Step) -> set[str]:
+def words(step: Step) -> set[str]:
     """The identifiers in a step's arguments."""
     return {word for text in step.args.values() for word in re.findall(r"[A-Za-z_]\w*", text)}
 

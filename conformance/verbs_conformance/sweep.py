@@ -9,11 +9,11 @@ region that begins inside a page, say, is met.  Programs are made when the run s
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
 
-from verbs_conformance.program import Program, full_steps
-from verbs_conformance.session import Engine, Step
+from verbs_conformance.program import Program, continuations, full_steps
+from verbs_conformance.session import Engine, Step, words
 from verbs_conformance.shapes import Shape, build, shapes, usual_and_near
 
 FRESH = 1
@@ -27,29 +27,31 @@ class Sweep:
         self.model = engine.model
         self.fixtures = fixtures
         self.shapes = shapes(engine.model)
+        self.continuations = continuations(*(engine.model.spec.selected or ("", "")))
 
     def programs(self) -> Iterator[Program]:
         """Every program, from each fixture that no other one stands on; the smallest first."""
         api, transport = self.model.spec.selected or ("", "")
         parents = {p.fixture for p in self.fixtures.values() if p.applies(api, transport)}
         standing = [p for p in self.fixtures.values() if p.applies(api, transport) and p.name not in parents]
-        for fixture in sorted(standing, key=lambda p: len(sum(full_steps(p, self.fixtures), ()))):
+        for turn, fixture in enumerate(sorted(standing, key=lambda p: len(sum(full_steps(p, self.fixtures), ())))):
             names = self._names(fixture)
+            follow = itertools.cycle(self._following(names, turn))
             counts: dict[str, int] = {}
             for kind in names.values():
                 counts[kind] = counts.get(kind, 0) + 1
             for shape in self.shapes:
                 for i, step in enumerate(usual_and_near(shape, names, FRESH, counts)):
-                    yield self._program(fixture, shape, i, step, names)
+                    yield self._program(fixture, f"{shape.name}-{i}", step, names, next(follow))
             if all(s.needs <= set(names.values()) for s in self.shapes):
-                yield from self._one_after_the_other(fixture, names)
+                yield from itertools.islice(self._one_after_the_other(fixture, names), turn % 2, None, 2)
 
     def _one_after_the_other(self, fixture: Program, names: dict[str, str]) -> Iterator[Program]:
         """Every two usual calls of one verb that give work, after another verb's work was given twice: what the first
         leaves behind shows at the second.  The other verb's is given to the last objects, which may be the peer's."""
         working = [s for s in self.shapes if s.call in self.engine.giving]
         seen = tuple(harvest(self.engine, self.shapes, names))
-        for before, first, second in product(working, repeat=3):
+        for before, first, second in itertools.product(working, repeat=3):
             if before.call != first.call and first.call == second.call:
                 order = ((before, -1), (before, -1), (first, 0), (second, 0))
                 steps = [_usual(shape, names, FRESH + i, which) for i, (shape, which) in enumerate(order)]
@@ -65,13 +67,22 @@ class Sweep:
                     names[step.out[f"#{i}"]] = code.outputs[made].name if code else ""
         return names
 
-    def _program(self, fixture: Program, shape: Shape, i: int, step: Step, names: Mapping[str, str]) -> Program:
-        gone = set(step.args.values()) if not self.model.calls[step.call].outputs else set()
-        seen = [s for s in harvest(self.engine, self.shapes, names) if not gone & set(s.args.values())]
-        if step.call == self.engine.polling[0]:
-            seen = seen[1:]  # it is tried without silence before
-        steps = (step, *seen)
-        return Program(f"sweep/{fixture.name}/{shape.name}-{i}", steps, fixture.name, "sweep")
+    def _following(self, names: Mapping[str, str], turn: int) -> list[tuple[Step, ...]]:
+        """What may follow a call, beginning with another one for each fixture."""
+        known = {name for p in (*self.fixtures.values(), *self.continuations) for s in p.steps for name in s.out.values()}
+        missing = known - names.keys()
+        found = [tuple(s for s in p.steps if missing.isdisjoint(words(s))) for p in self.continuations]
+        found = [steps for steps in found if any(s.call in self.engine.giving for s in steps)] or [()]
+        turn %= len(found)
+        return found[turn:] + found[:turn]
+
+    def _program(
+        self, fixture: Program, name: str, step: Step, names: Mapping[str, str], after: tuple[Step, ...]
+    ) -> Program:
+        seen = tuple(harvest(self.engine, self.shapes, names))
+        first = seen[1:] if step.call == self.engine.polling[0] else seen  # a poll is tried without silence before
+        follow = (*after, *seen) if after else ()
+        return Program(f"sweep/{fixture.name}/{name}", (step, *first, *follow), fixture.name, "sweep")
 
 
 def _usual(shape: Shape, names: dict[str, str], fresh: int, which: int) -> Step | None:

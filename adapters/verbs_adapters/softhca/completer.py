@@ -59,7 +59,7 @@ class Completer:
             status = FLUSHED
         self._write_send(qp, wqe, status)
         if wqe.status != SUCCESS:
-            self.enter_error(qp)
+            self.enter_error(qp, failed=True)
 
     def retire_receive(self, qp: QueuePair) -> None:
         """The oldest receive that was used is done: report it."""
@@ -72,8 +72,11 @@ class Completer:
         self.enter_error(qp)
 
     # -- ERR ---------------------------------------------------------------------------------------
-    def enter_error(self, qp: QueuePair) -> None:
-        """Move to ERR: report what is done, leave the rest to be flushed."""
+    def enter_error(self, qp: QueuePair, *, failed: bool = False) -> None:
+        """Move to ERR: report what is done, leave the rest to be flushed.
+
+        ``failed`` says that the send whose failure brings this about has been reported: nothing behind it has a
+        status of its own any more, whatever answer came for it."""
         if qp.state == "ERR":
             return
         faults, before, peer = self._faults, qp.state, qp.peer
@@ -81,7 +84,6 @@ class Completer:
         self._stream.end(qp, before)
         while qp.received:
             self.retire_receive(qp)
-        failed = False
         while qp.started and qp.started[0].status and not failed:
             failed = qp.started[0].status != SUCCESS
             self.retire(qp)
