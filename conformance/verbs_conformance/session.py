@@ -23,6 +23,7 @@ from verbs_spec.text import Text
 
 MAX_POLLS = 64
 CROWDED = 3
+"""A continuation gives no further work while so much is in flight: the orders of more cost too much."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,11 @@
 
 From each fixture that has an object of each kind also sequences of four usual calls that give the device work.
 
-One program a call, ended by what a consumer can see.  Directed programs fire each rule once; the sweep tries each
+One program a call: the call, what a consumer can see, one of the continuations that the profile has, and what can be
+seen then.  A call often does its harm later: a registration that should have been flushed opens a region at the next
+connection, a place that was not given back is missed when the queue is full.  Continuations are data (programs of kind
+``continuation``) and taken in turn, so that a call which is tried from several fixtures meets several of them.  Sequences
+are tried from every other fixture.  Directed programs fire each rule once; the sweep tries each
 boundary that the menus of the specification name from every fixture, so that a check which is wrong only for a
 region that begins inside a page, say, is met.  Programs are made when the run starts, not committed.
 """
@@ -69,7 +73,9 @@ class Sweep:
 
     def _following(self, names: Mapping[str, str], turn: int) -> list[tuple[Step, ...]]:
         """What may follow a call, beginning with another one for each fixture."""
-        known = {name for p in (*self.fixtures.values(), *self.continuations) for s in p.steps for name in s.out.values()}
+        known = {
+            name for p in (*self.fixtures.values(), *self.continuations) for s in p.steps for name in s.out.values()
+        }
         missing = known - names.keys()
         found = [tuple(s for s in p.steps if missing.isdisjoint(words(s))) for p in self.continuations]
         found = [steps for steps in found if any(s.call in self.engine.giving for s in steps)] or [()]

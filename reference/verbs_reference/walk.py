@@ -89,7 +89,7 @@ class Walk:
         self.search.count()
         after = self._released(debts, self._owed_to_call(debts)) if debts else debts
         if after is not None:
-            visit(path, after)
+            visit(path, self._alive(after) if after else after)
         if self.prints:
             self._branch(*self.stubborn(self._first(), debts), path, key, visit)
 
@@ -243,8 +243,8 @@ class Walk:
     def _alive(self, debts: Debts) -> Debts:
         """The debts that can be paid as it is.
 
-        A step that need never happen may be taken after the silence as well; then it does not bring back what could
-        not happen without it."""
+        A call comes after the silence, and a step that need never happen may come after it as well; neither brings
+        back what could not happen without it."""
         return {
             m: age
             for m, age in debts.items()
