@@ -5,10 +5,12 @@ From each fixture that has an object of each kind also sequences of four usual c
 One program a call: the call, what a consumer can see, one of the continuations that the profile has, and what can be
 seen then.  A call often does its harm later: a registration that should have been flushed opens a region at the next
 connection, a place that was not given back is missed when the queue is full.  Continuations are data (programs of kind
-``continuation``) and taken in turn, so that a call which is tried from several fixtures meets several of them.  Sequences
-are tried from every other fixture.  Directed programs fire each rule once; the sweep tries each
-boundary that the menus of the specification name from every fixture, so that a check which is wrong only for a
-region that begins inside a page, say, is met.  Programs are made when the run starts, not committed.
+``continuation``) and taken in turn, so that a call which is tried from several fixtures meets several of them.
+Sequences are tried from every other fixture.
+
+Directed programs fire each rule once; the sweep tries each boundary that the menus of the specification name from every
+fixture, so that a check which is wrong only for a region that begins inside a page, say, is met.  Programs are made
+when the run starts, not committed.
 """
 
 from __future__ import annotations
