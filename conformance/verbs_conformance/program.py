@@ -22,6 +22,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -121,14 +122,15 @@ def dump(programs: Iterable[Program]) -> str:
     return "programs:\n" + "\n".join(parts) + "\n"
 
 
-def shipped(folder: str) -> list[Program]:
-    """All programs of a folder of this package, in order of the files' names."""
+@cache
+def shipped(folder: str) -> tuple[Program, ...]:
+    """All programs of a folder of this package, in order of the files' names; read once."""
     root = resources.files("verbs_conformance").joinpath(folder)
-    found = []
+    found: list[Program] = []
     for item in sorted(root.iterdir(), key=lambda i: i.name):
         if item.name.endswith(".yaml"):
             found += parse(item.read_text(encoding="utf-8"), f"{folder}/{item.name}")
-    return found
+    return tuple(found)
 
 
 def fixtures() -> dict[str, Program]:
@@ -185,8 +187,15 @@ def step(line: Text) -> Step:
     for k in value.keywords:
         if k.arg is None or k.arg in args:
             raise SpecError(f"{str(line).strip()!r}: each argument stands once and by name; {form}", line.where)
-        args[k.arg] = (ast.get_source_segment(source, k.value) or "").strip()
+        args[k.arg] = _source(source, k.value)
     return Step(value.func.id, args, {f"#{i}": name for i, name in enumerate(names)})
+
+
+def _source(line: str, tree: ast.expr) -> str:
+    """The text of an expression; ast's own function splits the whole source anew for each."""
+    if tree.end_lineno != 1 or not line.isascii():  # columns count bytes
+        return (ast.get_source_segment(line, tree) or "").strip()
+    return line[tree.col_offset : tree.end_col_offset].strip()
 
 
 def _program(node: Node) -> Program:
@@ -230,7 +239,11 @@ def _steps(node: Map) -> tuple[Step, ...]:
     start = 0
     for line in block.split("\n"):
         if line.strip() and not line.strip().startswith("#"):
-            made.append(step(block.part(start, start + len(line))))
+            try:
+                made.append(step(Text(line.strip(), block.where)))
+            except SpecError:
+                # Where a line stands takes a walk over the file's text, so it is found only for an error.
+                made.append(step(block.part(start, start + len(line))))
         start += len(line) + 1
     return tuple(made)
 

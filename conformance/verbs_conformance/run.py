@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -148,8 +149,8 @@ class Run:
         names += [p.name for p in programs.shipped("programs") if p.applies(s.api, s.transport)]
         left = [p for p in s.select if not any(fnmatchcase(n, p) for n in names)]
         if left:
-            swept = [p.name for p in Sweep(self.engine, self.judge.fixtures).programs()]
-            left = [p for p in left if not any(fnmatchcase(n, p) for n in swept)]
+            sweep = Sweep(self.engine, self.judge.fixtures)
+            left = [p for p in left if next(sweep.programs(partial(fnmatchcase, pat=p)), None) is None]
         return left
 
     def programs(self) -> list[Program]:
@@ -190,9 +191,8 @@ class Run:
 
     def _sweep(self) -> Iterator[Program]:
         again = self.settings.again
-        for program in Sweep(self.engine, self.judge.fixtures).programs():
-            if self._selected(program.name) if again is None else program.name in again.names:
-                yield program
+        wanted = self._selected if again is None else again.names.__contains__
+        return Sweep(self.engine, self.judge.fixtures).programs(wanted)
 
     def _done(self, writer: Writer, done: Judgement) -> None:
         file = ""

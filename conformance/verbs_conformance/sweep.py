@@ -16,7 +16,7 @@ when the run starts, not committed.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from verbs_conformance.program import Program, continuations, full_steps
 from verbs_conformance.session import Engine, Step, words
@@ -35,8 +35,8 @@ class Sweep:
         self.shapes = shapes(engine.model)
         self.continuations = continuations(*(engine.model.spec.selected or ("", "")))
 
-    def programs(self) -> Iterator[Program]:
-        """Every program, from each fixture that no other one stands on; the smallest first."""
+    def programs(self, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[Program]:
+        """The programs with wanted names, from each fixture that no other one stands on; the smallest first."""
         api, transport = self.model.spec.selected or ("", "")
         parents = {p.fixture for p in self.fixtures.values() if p.applies(api, transport)}
         standing = [p for p in self.fixtures.values() if p.applies(api, transport) and p.name not in parents]
@@ -48,20 +48,35 @@ class Sweep:
                 counts[kind] = counts.get(kind, 0) + 1
             for shape in self.shapes:
                 for i, step in enumerate(usual_and_near(shape, names, FRESH, counts)):
-                    yield self._program(fixture, f"{shape.name}-{i}", step, names, next(follow))
+                    name, after = f"sweep/{fixture.name}/{shape.name}-{i}", next(follow)
+                    if wanted(name):
+                        yield self._program(fixture, name, step, names, after)
             if all(s.needs <= set(names.values()) for s in self.shapes):
-                yield from itertools.islice(self._one_after_the_other(fixture, names), turn % 2, None, 2)
+                orders = itertools.islice(self._orders(), turn % 2, None, 2)
+                yield from self._one_after_the_other(fixture, names, orders, wanted)
 
-    def _one_after_the_other(self, fixture: Program, names: dict[str, str]) -> Iterator[Program]:
-        """Every two usual calls of one verb that give work, after another verb's work was given twice: what the first
-        leaves behind shows at the second.  The other verb's is given to the last objects, which may be the peer's."""
+    def _orders(self) -> Iterator[tuple[Shape, Shape, Shape]]:
+        """Every two calls of one verb that give work, and one of another verb that goes before them."""
         working = [s for s in self.shapes if s.call in self.engine.giving]
-        seen = tuple(harvest(self.engine, self.shapes, names))
         for before, first, second in itertools.product(working, repeat=3):
             if before.call != first.call and first.call == second.call:
+                yield before, first, second
+
+    def _one_after_the_other(
+        self,
+        fixture: Program,
+        names: dict[str, str],
+        orders: Iterator[tuple[Shape, Shape, Shape]],
+        wanted: Callable[[str], bool],
+    ) -> Iterator[Program]:
+        """Two usual calls of one verb after another verb's work was given twice: what the first leaves behind shows at
+        the second.  The other verb's is given to the last objects, which may be the peer's."""
+        seen = tuple(harvest(self.engine, self.shapes, names))
+        for before, first, second in orders:
+            name = f"sweep/{fixture.name}/{before.name}+{first.name}+{second.name}"
+            if wanted(name):
                 order = ((before, -1), (before, -1), (first, 0), (second, 0))
                 steps = [_usual(shape, names, FRESH + i, which) for i, (shape, which) in enumerate(order)]
-                name = f"sweep/{fixture.name}/{before.name}+{first.name}+{second.name}"
                 yield Program(name, (*(s for s in steps if s is not None), *seen), fixture.name, "sweep")
 
     def _names(self, fixture: Program) -> dict[str, str]:
@@ -90,7 +105,7 @@ class Sweep:
         seen = tuple(harvest(self.engine, self.shapes, names))
         first = seen[1:] if step.call == self.engine.polling[0] else seen  # a poll is tried without silence before
         follow = (*after, *seen) if after else ()
-        return Program(f"sweep/{fixture.name}/{name}", (step, *first, *follow), fixture.name, "sweep")
+        return Program(name, (step, *first, *follow), fixture.name, "sweep")
 
 
 def _usual(shape: Shape, names: dict[str, str], fresh: int, which: int) -> Step | None:

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from programs import RIGHTS, SETTLE, Device, Env, model, prepare
+from programs import RIGHTS, SETTLE, Device, Env, analysis, model, prepare
 
 from verbs_reference.belief import Action, Belief, Refused
 from verbs_reference.model import Model
@@ -227,7 +227,7 @@ CHANGES: list[tuple[str, str, str, Callable[[Story], None]]] = [
 
 def refusal(machine: Model, log: list[Action]) -> Refused | None:
     """What a model says to a log."""
-    belief = Belief(machine, Analysis(machine))
+    belief = Belief(machine, Analysis(machine, analysis()))
     for action in log:
         found = belief.settle() if action is SETTLE else belief.observe(action)
         if found is not None:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 import pytest
 
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance import program as programs
+from verbs_conformance import target
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.program import full_steps
 from verbs_conformance.session import Engine, Session
 from verbs_reference.belief import Refused
-from verbs_reference.model import Model
-from verbs_spec.loader import load
-from verbs_spec.profiles import select
 
 
-@cache
 def engine() -> Engine:
-    return Engine(Model(select(load(), "linux-kernel", "roce")))
+    return target.engine("linux-kernel", "roce")
 
 
 def judge(fault: str) -> Judge:

@@ -17,11 +17,8 @@ from verbs_conformance import program as programs
 from verbs_conformance.judge import Judge, Judgement, shrink
 from verbs_conformance.program import Program
 from verbs_conformance.running import transcript
-from verbs_conformance.session import Engine
-from verbs_reference.model import Model
+from verbs_conformance.target import engine
 from verbs_reports.verdicts import Verdict
-from verbs_spec.loader import load
-from verbs_spec.profiles import select
 
 SEEDS = (1, 2, 3)
 MOST_STEPS = 10
@@ -134,14 +131,9 @@ def _shipped() -> dict[str, Program]:
     return {p.name: p for p in programs.shipped("programs") if p.kind == "regression"}
 
 
-@cache
-def _engine(api: str, transport: str) -> Engine:
-    return Engine(Model(select(load(), api, transport)))
-
-
 def _judge(fault: str, api: str) -> Judge:
     backend = SoftHca({**FAULTS[fault].needs, "fault": fault, "api": api})
-    return Judge(_engine(api, backend.hello().transport[0]), backend, backend.hello(), programs.fixtures())
+    return Judge(engine(api, backend.hello().transport[0]), backend, backend.hello(), programs.fixtures())
 
 
 def _own_lines(done: Judgement) -> int:

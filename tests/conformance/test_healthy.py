@@ -11,11 +11,8 @@ from verbs_conformance import flipping
 from verbs_conformance import program as programs
 from verbs_conformance.judge import Judge
 from verbs_conformance.program import Program
-from verbs_conformance.session import Engine
-from verbs_reference.model import Model
+from verbs_conformance.target import engine
 from verbs_reports.verdicts import Verdict
-from verbs_spec.loader import load
-from verbs_spec.profiles import select
 
 APIS = ("linux-kernel", "linux-kernel-2008", "linux-user")
 FINE = frozenset({Verdict.PASS, Verdict.DEVIATION})
@@ -31,11 +28,6 @@ DEVICES: dict[str, dict[str, str]] = {
 
 
 @cache
-def _engine(api: str, transport: str) -> Engine:
-    return Engine(Model(select(load(), api, transport)))
-
-
-@cache
 def _programs() -> tuple[Program, ...]:
     return tuple(p for p in programs.shipped("programs") if p.kind == "regression")
 
@@ -45,7 +37,7 @@ def _programs() -> tuple[Program, ...]:
 def test_no_program_fails(device: str, api: str) -> None:
     backend = SoftHca({**DEVICES[device], "api": api})
     transport = DEVICES[device].get("transport", "roce")
-    judge = Judge(_engine(api, transport), backend, backend.hello(), programs.fixtures())
+    judge = Judge(engine(api, transport), backend, backend.hello(), programs.fixtures())
     seeds = (1, 2) if device == "plain" else (3,)
     for program in _programs():
         if program.applies(api, transport):

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance import program as programs
+from verbs_conformance import target
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.session import Engine
 from verbs_reference.belief import Action, Belief, Refused
-from verbs_reference.model import Model
-from verbs_reference.pending import Analysis
 from verbs_reports.verdicts import Verdict
-from verbs_spec.loader import load
-from verbs_spec.profiles import select
 
 TWO_QUEUES = """
       pd0 = alloc_pd(hca=hca0)
@@ -22,14 +17,8 @@ TWO_QUEUES = """
 """
 
 
-@cache
-def model() -> Model:
-    return Model(select(load(), "linux-kernel", "roce"))
-
-
-@cache
 def engine() -> Engine:
-    return Engine(model())
+    return target.engine("linux-kernel", "roce")
 
 
 def judged(steps: str, objects: int) -> Judgement:
@@ -73,7 +62,7 @@ def test_with_room_the_rule_does_not_fire() -> None:
 
 def asked(pages: int, result: str) -> tuple[Refused | None, set[str]]:
     """What the belief makes of an answer to alloc_mr, and which of its rules fired for certain."""
-    belief = Belief(model(), Analysis(model()))
+    belief = Belief(engine().model, engine().analysis)
     hca, pd = belief.number(), belief.number()
     assert belief.observe(Action("open_device", (), "0", (hca, 64, 256, 16, 4096, 65536, True, True))) is None
     assert belief.observe(Action("alloc_pd", (hca,), "0", (pd, 7))) is None

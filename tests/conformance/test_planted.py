@@ -7,12 +7,10 @@ from planted import PLANTED
 
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance import program as programs
+from verbs_conformance import target
 from verbs_conformance.judge import Judge, shrink
 from verbs_conformance.session import Engine
 from verbs_conformance.sweep import Sweep
-from verbs_reference.model import Model
-from verbs_spec.loader import load
-from verbs_spec.profiles import select
 
 FIXTURES = ("inside", "continued", "remapped", "reconnected")
 """The sweep's fixtures that are tried here.
@@ -24,7 +22,7 @@ planted; the sweep and these fixtures were added because of them.
 
 @pytest.fixture(scope="module")
 def engine() -> Engine:
-    return Engine(Model(select(load(), "linux-kernel", "roce")))
+    return target.engine("linux-kernel", "roce")
 
 
 @pytest.mark.parametrize("name", PLANTED)

@@ -17,15 +17,14 @@ from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.program import Program
 from verbs_conformance.session import Engine
 from verbs_reference.model import Model
-from verbs_spec.document import Spec
 from verbs_spec.loader import load
 from verbs_spec.profiles import select
 
 FAULTS = ("", "reg-of-valid-accepted", "queue-holds-one-less")
 
 
-def judge(spec: Spec, backend: Backend, fixtures: Mapping[str, Program]) -> Judge:
-    return Judge(Engine(Model(spec)), backend, backend.hello(), fixtures)
+def judge(engine: Engine, backend: Backend, fixtures: Mapping[str, Program]) -> Judge:
+    return Judge(engine, backend, backend.hello(), fixtures)
 
 
 def summary(done: Judgement, ids: Mapping[str, str]) -> tuple[object, ...]:
@@ -38,14 +37,14 @@ def summary(done: Judgement, ids: Mapping[str, str]) -> tuple[object, ...]:
 def test_names_mean_nothing(api: str, seed: int) -> None:
     spec = select(load(), api, "roce")
     renaming = Renaming(spec, seed)
-    renamed = renaming.spec(spec)
+    engine, renamed = Engine(Model(spec)), Engine(Model(renaming.spec(spec)))
     fixtures = {n: p for n, p in programs.fixtures().items() if p.applies(api, "roce")}
     new_fixtures = {n: renaming.program(p) for n, p in fixtures.items()}
     found = [p for p in programs.shipped("programs") if p.applies(api, "roce") and p.kind == "directed"]
 
     for fault in FAULTS:
         options = {"api": api, **({"fault": fault} if fault else {})}
-        plain = judge(spec, SoftHca(options), fixtures)
+        plain = judge(engine, SoftHca(options), fixtures)
         other = judge(renamed, Edge(SoftHca(options), renaming), new_fixtures)
         for program in found:
             expected = summary(plain.run(program, 1), renaming.ids)

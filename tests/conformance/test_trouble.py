@@ -12,13 +12,11 @@ import pytest
 from cli import Ended, verbspec
 
 from verbs_adapters.remote.client import RemoteBackend
+from verbs_conformance import target
 from verbs_conformance.rerun import Again
 from verbs_conformance.run import Run, Settings
 from verbs_conformance.session import Engine
-from verbs_reference.model import Model
 from verbs_reports.results import read
-from verbs_spec.loader import load
-from verbs_spec.profiles import select
 
 SABOTEUR = Path(__file__).parents[1] / "backends" / "saboteur.py"
 
@@ -54,7 +52,7 @@ def test_trouble_is_a_verdict(kind: str, code: int, verdict: str, words: list[st
 
 @pytest.fixture(scope="module")
 def engine() -> Engine:
-    return Engine(Model(select(load(), "linux-kernel", "roce")))
+    return target.engine("linux-kernel", "roce")
 
 
 @pytest.mark.parametrize("at", range(1, 51))

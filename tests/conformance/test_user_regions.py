@@ -14,12 +14,10 @@ import pytest
 from verbs_adapters.contract import OK, Answer, Backend, Trouble, Value
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance import program as programs
+from verbs_conformance import target
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.session import Engine
-from verbs_reference.model import Model
 from verbs_reports.verdicts import Verdict
-from verbs_spec.loader import load
-from verbs_spec.profiles import select
 
 OTHER = 0x00A5_5A00
 """What tells the remote key of a region from its local key on a device with two."""
@@ -151,9 +149,8 @@ class LateDereg(Wrapped):
         return Answer(OK) if verb == "dereg_mr" else self.device.call(verb, args)
 
 
-@cache
 def _engine() -> Engine:
-    return Engine(Model(select(load(), "linux-user", "roce")))
+    return target.engine("linux-user", "roce")
 
 
 @cache

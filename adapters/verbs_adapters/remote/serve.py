@@ -16,7 +16,6 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
-from verbs_adapters import registry
 from verbs_adapters.contract import AdapterError, Answer, Backend, EventSource, Trouble, UsageError, Value
 from verbs_adapters.remote import messages
 from verbs_adapters.remote.messages import Outcome, Reply, Request
@@ -158,6 +157,9 @@ def _take_stdio() -> tuple[BinaryIO, BinaryIO]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve a registered adapter; exit status 4 if its name or options are wrong, 3 if it cannot be set up."""
+    # The registry knows every adapter there is; an agent, which calls `serve`, needs none but its own.
+    from verbs_adapters import registry  # noqa: PLC0415
+
     parser = argparse.ArgumentParser(
         prog="python -m verbs_adapters.remote.serve",
         description="Serve a backend over standard input and output.",
