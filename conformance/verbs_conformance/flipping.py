@@ -12,6 +12,7 @@ What is known of such flips, and of those that nothing shows, is data: ``unflipp
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -68,15 +69,15 @@ DEVICES: dict[str, dict[str, str]] = {
 """The plain device and others that take other branches of what a device may choose."""
 
 
-Kind = Literal["same", "wider", "untaken", "far", "open"]
+Kind = Literal["same", "wider", "untaken", "open"]
 
 
 class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of flips that the plain device does not show, or whose rule is not suspected.
+    """What is known of flips that the plain device does not show.
 
     ``kind`` is ``same`` (nothing that a consumer sees changes), ``wider`` (more is allowed, which a conforming device
-    cannot show), ``untaken`` (softhca takes no such branch), ``far`` (it shows, but too many rules lie between), or
-    ``open`` (it ought to show, and no program shows it yet: work to be done).
+    cannot show), ``untaken`` (softhca takes no such branch), or ``open`` (it ought to show, and no program shows it
+    yet: work to be done).
     ``device`` names a device that shows an untaken branch.
     """
 
@@ -122,7 +123,7 @@ def mistake(entry: Listed | None, result: Result, device: str) -> str:
     became = "" if result.named else "WRONG" if result.seen else "UNSEEN"
     if entry is None or device != PLAIN:
         return became
-    return "" if became == ("WRONG" if entry.kind == "far" else "UNSEEN") else "STALE"
+    return "" if became == "UNSEEN" else "STALE"
 
 
 @dataclass(frozen=True)
@@ -216,16 +217,21 @@ class Bench:
         others = [r for r in rest if not r.breach]
         return found[:MOST] + breaches + others[:: max(1, len(others) // MOST)]
 
+    def passed_without(self, rule: str) -> dict[str, int]:
+        """In how many programs each rule fired of those that a flip of this rule cannot fail."""
+        without = (r for r in self.records if rule not in r.rules)
+        return dict(Counter(fired for r in without for fired in r.rules))
+
     def trial(self, flip: Flip) -> Result:
         """Judge again until a program shows the flip."""
         judge = Judge(Engine(Model(apply(self.spec, flip)), self.engine), self.backend, self.hello, self.fixtures)
+        judge.passed = self.passed_without(flip.rule)
         shown = Result(flip)
         for judged, record in enumerate(self.likely(flip.rule), 1):
             self.backend.answers = record.answers
             done = judge.run(record.program, SEED)
             if done.refused is not None:
-                suspects = done.refused.suspects
-                return Result(flip, record.program.name, suspects, flip.rule in suspects, judged)
+                return Result(flip, record.program.name, done.suspects, flip.rule in done.suspects, judged)
             if "prefer" in flip.changes and flip.rule in done.deviations:
                 return Result(flip, record.program.name, (flip.rule,), True, judged)
             if "undefined" in flip.changes and flip.rule not in done.fired:

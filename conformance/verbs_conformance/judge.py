@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from verbs_adapters.contract import AdapterError, Backend, Hello, Trouble
-from verbs_conformance import allowed
+from verbs_conformance import acquittal, allowed
 from verbs_conformance.program import Program, full_steps
 from verbs_conformance.session import BadProgram, Engine, Outcome, Session, Step
 from verbs_reference.belief import ConsumerError, Inconclusive, Refused
@@ -34,6 +34,8 @@ class Judgement:
     choices: dict[str, frozenset[str]] = field(default_factory=dict)
     failed_step: Step | None = None
     refused: Refused | None = None
+    suspects: tuple[str, ...] = ()
+    """The suspects to name, of all that the refusal ranks."""
     allowed: tuple[str, ...] = ()
     """What the refused call would have been allowed to answer."""
     trouble: Trouble | None = None
@@ -70,6 +72,14 @@ class Judge:
         self.fixtures = fixtures
         self.cap = cap
         self.allow_undefined = allow_undefined
+        self.passed: dict[str, int] = {}
+        """In how many programs that passed each rule fired; see :meth:`acquit`."""
+
+    def acquit(self, done: Judgement) -> None:
+        """Note what a program has shown to work, if everything in it was explained."""
+        if done.verdict == Verdict.PASS:
+            for rule in done.fired:
+                self.passed[rule] = self.passed.get(rule, 0) + 1
 
     def session(self) -> Session:
         """A session with nothing done in it."""
@@ -114,6 +124,8 @@ class Judge:
                 self._trouble(made, trouble)
             case Refused() as refused:
                 made.verdict, made.refused = Verdict.FAIL, refused
+                passed = dict(made.program.passed) or self.passed
+                made.suspects = acquittal.named(refused.suspects, passed)
             case ConsumerError(rule=rule):
                 expected = rule == made.program.target or made.program.kind == "sweep"
                 made.verdict = Verdict.PASS if expected else Verdict.CONSUMER_ERROR

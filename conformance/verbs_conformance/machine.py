@@ -59,7 +59,7 @@ class Disagreement(Exception):
     """The backend did what the belief cannot explain; carries the judgement."""
 
     def __init__(self, judgement: Judgement) -> None:
-        suspects = judgement.refused.suspects if judgement.refused else (judgement.reason,)
+        suspects = judgement.suspects or (judgement.reason,)
         super().__init__(f"suspects: {', '.join(suspects)}")
         self.judgement = judgement
 

@@ -14,7 +14,8 @@ A line is a call with named arguments, whose values are expressions of the speci
 that earlier lines gave; ``x = call(...)`` names the object that a call returns.  ``settle()`` waits until the
 device has nothing left to do; ``drain(cq=...)`` polls until the queue is empty.  A fixture is a program too.
 
-The file of a failure holds all that repeats it: ``seed``, ``adapter`` and ``options`` besides the profiles.
+The file of a failure holds all that repeats it: ``seed``, ``adapter`` and ``options`` besides the profiles, and in
+``passed`` what decided which suspects are named.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ _KEYS = (
     "seed",
     "adapter",
     "options",
+    "passed",
     "fixture",
     "steps",
 )
@@ -51,7 +53,8 @@ class Program:
     """A program: steps after a fixture, and what it was made for.
 
     ``api`` and ``transport`` restrict it to profiles (empty: any).  ``target`` is a rule's id or empty.  ``adapter``
-    and its ``options`` are what a replay uses unless the command line names others.
+    and its ``options`` are what a replay uses unless the command line names others.  ``passed`` says for suspected
+    rules in how many programs of the run they had fired and all was well, see :mod:`verbs_conformance.acquittal`.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Program:
     seed: int | None = None
     adapter: str = ""
     options: tuple[tuple[str, str], ...] = ()
+    passed: tuple[tuple[str, int], ...] = ()
 
     def applies(self, api: str, transport: str) -> bool:
         """Whether the program is meant for these profiles."""
@@ -88,6 +92,9 @@ class Program:
         if self.options:
             lines.append("options:")
             lines += [f"  {k}: {_quoted(v)}" for k, v in self.options]
+        if self.passed:
+            lines.append("passed:")
+            lines += [f"  {k}: {v}" for k, v in self.passed]
         if self.fixture:
             lines.append(f"fixture: {self.fixture}")
         return "\n".join([*lines, "steps: |", *(f"  {step}" for step in self.steps)]) + "\n"
@@ -213,9 +220,10 @@ def _program(node: Node) -> Program:
     seed = _text(node, "seed")
     if seed and not seed.isdigit():
         raise SpecError(f"seed is {seed!r}; it must be a number", node[node.key("seed")].where)
-    options = node[node.key("options")] if "options" in node else None
-    if options is not None and not isinstance(options, Map):
-        raise SpecError("options is a mapping of adapter options", options.where)
+    passed = _map(node, "passed", "the programs in which suspected rules had fired and all was well")
+    for count in passed.values():
+        if not str(count).isdigit():
+            raise SpecError(f"passed counts programs; {str(count)!r} is no number", count.where)
     return Program(
         name=_text(node, "program"),
         steps=_steps(node),
@@ -227,8 +235,18 @@ def _program(node: Node) -> Program:
         transport=_list(node, "transport"),
         seed=int(seed) if seed else None,
         adapter=_text(node, "adapter"),
-        options=tuple((str(k), str(v)) for k, v in options.items()) if options else (),
+        options=tuple((str(k), str(v)) for k, v in _map(node, "options", "adapter options").items()),
+        passed=tuple((str(k), int(str(v))) for k, v in passed.items()),
     )
+
+
+def _map(node: Map, key: str, what: str) -> dict[Text, Node]:
+    found = node[node.key(key)] if key in node else None
+    if found is None:
+        return {}
+    if not isinstance(found, Map):
+        raise SpecError(f"{key} is a mapping of {what}", found.where)
+    return dict(found.items())
 
 
 def _steps(node: Map) -> tuple[Step, ...]:

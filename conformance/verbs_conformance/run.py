@@ -23,6 +23,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from verbs_adapters.contract import Backend, Hello
+from verbs_conformance import acquittal
 from verbs_conformance import program as programs
 from verbs_conformance.judge import Judge, Judgement, shrink
 from verbs_conformance.machine import Stateful
@@ -205,6 +206,7 @@ class Run:
                 file = self._save(done)
             self.tally.undecided.append((done, file))
         self.tally.add(done)
+        self.judge.acquit(done)
         writer.write(self.record(done, file))
         self.notice(done, self.tally)
 
@@ -224,6 +226,7 @@ class Run:
             transport=(s.transport,),
             adapter=s.adapter,
             options=tuple(s.options.items()),
+            passed=acquittal.evidence(done.refused.suspects, self.judge.passed) if done.refused else (),
         )
         path.write_text(kept.to_yaml(), encoding="utf-8")
         return str(path.relative_to(self.settings.out))
@@ -372,7 +375,7 @@ class Run:
 
 def blamed(done: Judgement) -> str:
     """The rule that a failed program counts against."""
-    return counts_against(done.program.target, done.refused.suspects if done.refused is not None else ())
+    return counts_against(done.program.target, done.suspects)
 
 
 def failure(done: Judgement) -> r.Failure | None:
@@ -385,7 +388,7 @@ def failure(done: Judgement) -> r.Failure | None:
         action=str(done.failed_step),
         seen=done.lines[-1].rsplit(" -> ", 1)[-1],
         allowed=done.allowed,
-        suspects=done.refused.suspects,
+        suspects=done.suspects,
         message=f"no rule explains what {done.failed_step.call} returned; this counts against {rule}",
     )
 

@@ -168,7 +168,7 @@ def transcript(engine: Engine, done: Judgement, full: bool) -> list[str]:
     lines = [f"  {i:3}  {line}" for i, line in enumerate(done.lines[first:], 1)]
     if done.refused is not None:
         lines += [f"       allowed: {text}" for text in done.allowed]
-        lines.append(f"  suspects: {', '.join(done.refused.suspects)}")
+        lines.append(f"  suspects: {', '.join(done.suspects)}")
         rule = engine.model.spec.rules.get(blamed(done))
         if rule is not None:
             lines.append(f"  {rule.id} says: {' '.join(str(rule.says).split())}")

@@ -62,7 +62,9 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """No branch explains the observation; what would have been allowed is for :meth:`Belief.rulings`."""
+    """No branch explains the observation; what would have been allowed is for :meth:`Belief.rulings`.
+
+    ``suspects`` are all rules that had a part in it, nearest first."""
 
     action: Action
     suspects: tuple[str, ...]
@@ -345,5 +347,4 @@ class Belief:
             report = self._in(branch, lambda b=branch: self.search.explain(code, action, b))
             for rule, rank in report.ranks.items():
                 scores[rule] = min(scores.get(rule, rank), rank)
-        suspects = sorted(scores, key=lambda r: scores[r])[:5]
-        return Refused(action, tuple(suspects))
+        return Refused(action, tuple(sorted(scores, key=lambda r: scores[r])))

@@ -59,6 +59,7 @@ class Texts:
         self._reads: dict[int, tuple[n.Expr, list[fp.Access]]] = {}
         self._guards: dict[str, list[n.Expr]] = {}
         self._bodies: dict[str, list[n.Stmt]] = {}
+        self._written: dict[str, frozenset[tuple[str, int]]] = {}
 
     def function(self, tree: n.Expr, names: tuple[str, ...]) -> Any:
         """The compiled expression."""
@@ -86,6 +87,21 @@ class Texts:
         if case.id not in self._bodies:
             self._bodies[case.id] = list(flat(inline_statement(family, s) for s in case.body))
         return self._bodies[case.id]
+
+    def written(self, rule: str) -> frozenset[tuple[str, int]]:
+        """The fields, by kind and slot, that the rules of the same step or call write."""
+        if rule not in self._written:
+            cases = self.steps[rule][0].cases if rule in self.steps else self.calls[rule][0].cases
+            slot, memory = self.model.layout.slot, self.model.layout.memory
+            found = set()
+            for access in (a for c in cases for a in fp.effects(c.body) if a.writes):
+                if access.part == "M":
+                    found |= {(kind, slot[kind][fields[0]]) for kind, fields in memory.items()}
+                elif access.part in "VT":
+                    kind = access.obj.type.name
+                    found.add((kind, slot[kind][access.field]))
+            self._written[rule] = frozenset(found)
+        return self._written[rule]
 
 
 class History:

@@ -8,13 +8,13 @@ last one that fired lately.  Nearest causes come first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from verbs_reference import nodes as n
 from verbs_reference.history import Cell, Event, Firing, History, Part, Texts
-from verbs_reference.model import CallCase, CallCode, Model
+from verbs_reference.model import CallCase, CallCode, Family, Model
 from verbs_reference.pending import Analysis
 from verbs_reference.store import NeedChoice, Store
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from verbs_reference.walk import Step
 
 DEPTH = 7
+AHEAD = 3
+"""So many rounds of steps that must run are looked at."""
 STATES = 12
 """So many states at most are looked at in detail: those in which the least is wrong."""
 Rank = tuple[int, int, int]
@@ -64,6 +66,8 @@ class Suspects:
         self.model = model
         self.analysis = analysis
         self.texts = Texts(model)
+        self._kinds: dict[int, str] = {}
+        """The objects of the explanation that is looked at."""
 
     def note(
         self,
@@ -86,6 +90,8 @@ class Suspects:
         """Order the suspects, nearest first."""
         report.near.sort(key=lambda x: (x.missed, -len(x.path)))
         history = self._history(trail)
+        live = history.store.live if history is not None else {}
+        self._kinds = {number: kind for kind, numbers in live.items() for number in numbers}
         for near in report.near[:STATES]:
             penalty = 0 if near.missed == report.near[0].missed else 20
             report.add(near.case.id, (penalty, 0, 0))
@@ -130,17 +136,35 @@ class Suspects:
         return self.model.families[step.process[0]].cases[step.case].id
 
     def _ready(self, store: Store) -> list[str]:
-        """The rules of steps that may run, and have not led to what was seen."""
-        made = []
+        """The rules of steps that must run, one after the other, and do not lead to what was seen.
+
+        The search leaves steps out that do not bear on the call, and a step bears on nothing if its effect is
+        missing."""
+        made: list[str] = []
+        mark = len(store.journal)
+        for _ in range(AHEAD):
+            found = list(self._must(store))
+            made += [family.cases[case].id for family, _, case in found]
+            for family, number, _ in found:
+                try:
+                    case = family.pick(store, number)
+                    if case >= 0:
+                        family.cases[case].effect(store, number)
+                except NeedChoice:
+                    continue
+        store.undo(mark)
+        return made
+
+    def _must(self, store: Store) -> Iterator[tuple[Family, int, int]]:
+        """The steps that must run, each with its process and case."""
         for family in self.model.families:
-            for number in store.active[family.trigger]:
+            for number in store.active[family.trigger] if not family.optional else ():
                 try:
                     case = family.pick(store, number)
                 except NeedChoice:
                     continue
-                if case >= 0 and not family.optional:
-                    made.append(family.cases[case].id)
-        return made
+                if case >= 0:
+                    yield family, number, case
 
     # -- what the rules say ----------------------------------------------------------------------
 
@@ -176,7 +200,13 @@ class Suspects:
         """The fields behind what is wrong, with the part of the entry that is wrong; and that entry."""
         env = dict(zip([*code.params, *code.outputs], [*action.args, *action.outputs], strict=False))
         history = History(self.texts, self.analysis)
-        trees = wrong or [c.guard_tree for c in code.cases if c.guard_tree is not None and self._bears(c, case, action)]
+        guards = [c.guard_tree for c in code.cases if c.guard_tree is not None and self._bears(c, case, action)]
+        found, entry = self._fields(store, history, env, wrong)
+        return (found, entry) if found else self._fields(store, history, env, guards)
+
+    def _fields(
+        self, store: Store, history: History, env: dict[str, Any], trees: Iterable[n.Expr]
+    ) -> tuple[list[tuple[Cell, Part]], Any]:
         found: list[tuple[Cell, Part]] = []
         entry: Any = None
         for tree in trees:
@@ -215,6 +245,10 @@ class Suspects:
                     levels.setdefault(depth + 1, []).extend((c, None, i + 1) for c in sorted(sources))
                     later = depth + (3 if sources else 1)
                     levels.setdefault(later, []).extend((c, None, i + 1) for c in sorted(firing.control - sources))
+                if part is None:
+                    for i in self._idle(cell, start, firings):
+                        report.add(firings[i].rule, (penalty + 2 * depth + 1, 0, i))
+                        levels.setdefault(depth + 2, []).extend((c, None, i + 1) for c in sorted(firings[i].control))
                 self._bystanders(cell, start, firings, report, penalty + 2 * depth)
 
     def _writers(self, cell: Cell, part: Part, start: int, firings: list[Firing], entry: Any) -> Iterator[int]:
@@ -226,6 +260,23 @@ class Suspects:
             yield i
             if not any(cell in cells for _, cells in firing.writes[cell]):
                 return
+
+    def _idle(self, cell: Cell, start: int, firings: list[Firing]) -> Iterator[int]:
+        """Firings since a field was written that might have written it, as a rule of their family does, and did not."""
+        for i in range(start, len(firings)):
+            firing = firings[i]
+            if cell in firing.writes:
+                if not any(cell in cells for _, cells in firing.writes[cell]):
+                    return
+            elif self._might(firing, cell):
+                yield i
+
+    def _might(self, firing: Firing, cell: Cell) -> bool:
+        """Whether a rule of the firing's family writes the field, and this firing wrote it in no object."""
+        kind = self._kinds.get(cell[0], "")
+        if (kind, cell[1]) not in self.texts.written(firing.rule):
+            return False
+        return not any(c[1] == cell[1] and self._kinds.get(c[0], "") == kind for c in firing.writes)
 
     def _bystanders(self, cell: Cell, start: int, firings: list[Firing], report: Report, depth: int) -> None:
         """Firings since the field was written that looked at it, or were about its object, and left it."""

@@ -1,8 +1,8 @@
 """Blame: the one rule that a failed program counts against.
 
 One cause is one failure, so a program that failed counts against one rule, here for all: the run's verdicts and
-every report.  The suspects (at most five, nearest first) come from the refused answer and what led to it; what the
-program was made for has no part in finding them.
+every report.  The suspects (at most five, the nearest first) come from the refused answer, what led to it, and what
+other programs have shown to work; what the program was made for has no part in finding them.
 
 Decision: the program's target counts if it is among the suspects, else the nearest suspect.  The nearest is most often
 the rule by which the consumer looks, a poll or a read of memory, which every defect of the device reaches in the end: a

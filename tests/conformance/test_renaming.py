@@ -28,7 +28,7 @@ def judge(engine: Engine, backend: Backend, fixtures: Mapping[str, Program]) -> 
 
 
 def summary(done: Judgement, ids: Mapping[str, str]) -> tuple[object, ...]:
-    suspects = tuple(ids.get(s, s) for s in done.refused.suspects) if done.refused else ()
+    suspects = tuple(ids.get(s, s) for s in done.suspects)
     fired = {ids.get(r, r): n for r, n in done.fired.items()}
     return done.verdict, suspects, fired, done.calls, done.belief
 
