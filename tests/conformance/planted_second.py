@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 from unittest.mock import patch
 
-from verbs_adapters.softhca import objects
+from verbs_adapters.softhca import mapping, objects
 from verbs_adapters.softhca.access import Protection
 from verbs_adapters.softhca.completer import Completer
 from verbs_adapters.softhca.objects import Objects
@@ -29,12 +30,12 @@ from verbs_adapters.softhca.responder import Responder
 # 8 read_buffer(W, offset 4096, 8): healthy the bytes, faulty zeros (they are at offset 0)
 @contextmanager
 def map_offset_skips_no_page() -> Iterator[None]:
-    healthy = objects.map_sg
+    healthy = mapping.map_sg
 
-    def map_sg(sg, offset, shift, max_pages):
-        mapped, mapping = healthy(sg, offset, shift, max_pages)
+    def map_sg(sg: Any, offset: Any, shift: Any, max_pages: Any) -> Any:
+        mapped, made = healthy(sg, offset, shift, max_pages)
         whole = healthy(sg, 0, shift, max_pages)[1]  # the vector of the list as it was given
-        return mapped, mapping._replace(pages=whole.pages[: len(mapping.pages)])
+        return mapped, made._replace(pages=whole.pages[: len(made.pages)])
 
     with patch.object(objects, "map_sg", map_sg):
         yield
@@ -47,7 +48,7 @@ def map_offset_skips_no_page() -> Iterator[None]:
 def dma_key_works_remotely() -> Iterator[None]:
     healthy = Protection.check_remote
 
-    def check_remote(self, pd, qp_access, target, right):
+    def check_remote(self: Any, pd: Any, qp_access: Any, target: Any, right: Any) -> Any:
         by_dma = target.rkey == self._dma_lkey and qp_access & right
         if by_dma and target.length and self._memory.covers(target.addr, target.length):
             return [(None, target.addr, target.length)]
@@ -65,7 +66,7 @@ def dma_key_works_remotely() -> Iterator[None]:
 def invalidate_rkey_from_handle() -> Iterator[None]:
     healthy = Responder._receive
 
-    def _receive(self, qp, request):
+    def _receive(self: Any, qp: Any, request: Any) -> Any:
         response = healthy(self, qp, request)
         if qp.received and "invalidate_rkey" in qp.received[-1][1]:
             region = self._keys.find(request.invalidate)
@@ -84,7 +85,7 @@ def invalidate_rkey_from_handle() -> Iterator[None]:
 def flushed_registration_takes_effect() -> Iterator[None]:
     healthy = Completer.flush_send
 
-    def flush_send(self, qp):
+    def flush_send(self: Any, qp: Any) -> Any:
         wqe = qp.pending[0]
         if wqe.opcode == "REG_MR" and wqe.mapping is not None and not wqe.region.valid:
             wqe.region.validate(wqe.key, wqe.access, wqe.mapping)
@@ -101,7 +102,7 @@ def flushed_registration_takes_effect() -> Iterator[None]:
 def destroyed_qp_still_answers() -> Iterator[None]:
     healthy = Objects.destroy_qp
 
-    def destroy_qp(self, args):
+    def destroy_qp(self: Any, args: Any) -> Any:
         qp = objects.find(self.qps, args["qp"])
         connected = qp.state in RESPONDING
         context = qp.access, qp.peer, qp.expected
@@ -122,7 +123,7 @@ def destroyed_qp_still_answers() -> Iterator[None]:
 def short_receive_fails_alone() -> Iterator[None]:
     healthy = Completer.fail_receive
 
-    def fail_receive(self, qp, wqe, status):
+    def fail_receive(self: Any, qp: Any, wqe: Any, status: Any) -> Any:
         if status == "LOC_LEN_ERR":
             qp.received.append((wqe, {"status": status}))
         else:

@@ -28,7 +28,7 @@ from verbs_adapters.softhca.responder import Responder
 def registration_takes_byte_only() -> Iterator[None]:
     healthy = Registrar.check
 
-    def check(self, qp, wqe):
+    def check(self: Any, qp: Any, wqe: Any) -> Any:
         if wqe.region is not None:
             wqe.key = wqe.region.index << 8 | wqe.key & 0xFF  # "the upper bits are the region's anyway"
         return healthy(self, qp, wqe)
@@ -44,7 +44,7 @@ def registration_takes_byte_only() -> Iterator[None]:
 def remote_offset_in_32_bits() -> Iterator[None]:
     healthy = Protection.check_remote
 
-    def check_remote(self, pd, qp_access, target, right):
+    def check_remote(self: Any, pd: Any, qp_access: Any, target: Any, right: Any) -> Any:
         region = self._keys.find(target.rkey)
         if region is not None and region.mapping is not None:
             start = region.mapping.iova
@@ -64,7 +64,7 @@ def invalidate_flag_sticks() -> Iterator[None]:
     healthy = Responder._receive
     context: dict[Any, int] = {}  # per queue pair and life: what its responder context holds of the last SEND_WITH_INV
 
-    def _receive(self, qp, request):
+    def _receive(self: Any, qp: Any, request: Any) -> Any:
         before = len(qp.received)
         response = healthy(self, qp, request)
         if response.status == SUCCESS and len(qp.received) > before:
@@ -88,7 +88,7 @@ def invalidate_flag_sticks() -> Iterator[None]:
 def flush_starts_one_too_late() -> Iterator[None]:
     healthy = Completer.retire
 
-    def retire(self, qp):
+    def retire(self: Any, qp: Any) -> Any:
         if qp.started[0].status != SUCCESS:  # the consumer index is advanced for the failed one twice
             if len(qp.started) > 1:
                 del qp.started[1]
@@ -108,7 +108,7 @@ def flush_starts_one_too_late() -> Iterator[None]:
 def receives_survive_reset() -> Iterator[None]:
     healthy = Objects._to_reset
 
-    def _to_reset(self, qp, args):
+    def _to_reset(self: Any, qp: Any, args: Any) -> Any:
         kept = qp.receives
         healthy(self, qp, args)
         qp.receives, qp.rq_used = kept, len(kept)  # only the send ring and the indices of the device are reset

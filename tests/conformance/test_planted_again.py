@@ -15,13 +15,11 @@ import pytest
 
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance import program as programs
+from verbs_conformance import target
 from verbs_conformance.judge import Judge
 from verbs_conformance.program import Program
 from verbs_conformance.session import Engine
 from verbs_conformance.sweep import Sweep
-from verbs_reference.model import Model
-from verbs_spec.loader import load
-from verbs_spec.profiles import select
 
 PLANTED = {**planted_second.PLANTED, **planted_third.PLANTED}
 
@@ -43,7 +41,7 @@ TRIED = {
 
 @cache
 def _engine() -> Engine:
-    return Engine(Model(select(load(), "linux-kernel", "roce")))
+    return target.engine("linux-kernel", "roce")
 
 
 @cache
