@@ -394,6 +394,11 @@ def same_bytes(left: str, right: str) -> bool:
         return True
     if len(left) != len(right) or (UNKNOWN not in left and UNKNOWN not in right):
         return False
-    if UNKNOWN in right:
-        return all(a == b or UNKNOWN in {a, b} for a, b in zip(left, right, strict=True))
-    return all(right.startswith(known[0], known.start()) for known in _KNOWN.finditer(left))
+    for known in _KNOWN.finditer(right):
+        start, piece = known.start(), known[0]
+        if left.startswith(piece, start):
+            continue
+        other = left[start : known.end()]
+        if UNKNOWN not in other or not all(piece.startswith(part[0], part.start()) for part in _KNOWN.finditer(other)):
+            return False
+    return True
