@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from verbs_reference.compiled import Compiler
+from verbs_reference.contents import slice_places, walk_pages
 from verbs_reference.model import Model
-from verbs_reference.store import NeedChoice, Store, slice_places, walk_pages
+from verbs_reference.store import NeedChoice, Store
 from verbs_reference.types import BOOL, BYTES, NAT, NONE, NULL, Type, accepts
 from verbs_spec import SpecError, loads
 
