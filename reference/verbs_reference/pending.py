@@ -7,7 +7,8 @@ that other moves may push there.  For each move each case is impossible until ev
 holds now or reads a field that some possible case may write (with the values that it may write, where
 these are constants).  What the possible cases touch is the move's footprint.  It holds for every future
 of the state until the consumer's next call, which is what the search needs to leave independent moves
-alone.  ``statics`` holds what does not depend on the state."""
+alone.  ``statics`` holds what does not depend on the state, ``likeness`` says which states need no analysis of their
+own."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from typing import Any
 from verbs_reference import footprint as fp
 from verbs_reference.calls import Calls
 from verbs_reference.footprint import ANY, CELLS, SOME, Footprint
+from verbs_reference.likeness import Key, Likeness
 from verbs_reference.model import Model
 from verbs_reference.statics import CaseFacts, FamilyFacts, Memory, Statics, Test
 from verbs_reference.store import NeedChoice, Store
@@ -29,6 +31,8 @@ Move = tuple[Process, Any]
 
 MOST = 64
 """So many combinations of values are tried for a guard's part; beyond it is taken to be possible."""
+KNOWN = 500
+"""So many states' moves are kept; programs have little in common, so that only the last few matter."""
 
 
 @dataclass(slots=True)
@@ -120,6 +124,8 @@ class Analysis(Statics):
         self._rows: dict[Move, tuple[Any, Rows]] = {}
         self._slots = [model.layout.slot[f.kind][f.trigger[1]] for f in model.families]
         self._names = {kind: {s: f for f, s in slots.items()} for kind, slots in model.layout.slot.items()}
+        self._likeness = Likeness(self, like._likeness if like is not None and self.like is like else None)
+        self._known: dict[Key, Pending] = {}
         self.calls: Calls = Calls(self, like.calls if like is not None and self.like is like else None)
         self.suspects: Any = None
 
@@ -133,8 +139,17 @@ class Analysis(Statics):
 
     def pending(self, store: Store) -> Pending:
         """Every move that may come before the consumer's next call, with its footprint."""
+        key = self._likeness.key(store)
+        known = self._known.get(key)
+        if known is not None:
+            self.fill_coming(known.before)
+            return known
         before = self._moves(store)
-        return _Fixpoint(self, store, before).run() if before else NOTHING
+        made = _Fixpoint(self, store, before).run() if before else NOTHING
+        if len(self._known) >= KNOWN:
+            self._known.clear()
+        self._known[key] = made
+        return made
 
     # -- which moves -----------------------------------------------------------------------------
 

@@ -68,6 +68,7 @@ class Store:
     __slots__ = (
         "active",
         "counter",
+        "ended",
         "journal",
         "layout",
         "left",
@@ -89,6 +90,8 @@ class Store:
         self.live: dict[str, dict[int, bool]] = {kind: {} for kind in layout.kinds}
         self.table: dict[tuple[str, str], dict[Any, int]] = {key: {} for key in layout.looked_up}
         self.active: dict[tuple[str, str], dict[int, bool]] = {key: {} for key in layout.triggers}
+        self.ended: dict[int, str] = {}
+        """The objects that live no more, with their kinds."""
         self.pages: dict[int, int] = {}
         self.options: dict[str, str] = {}
         self.once: dict[str, str] = {}
@@ -197,6 +200,7 @@ class Store:
         obj = self.objects[number]
         slots = self.layout.slot[kind]
         self.put(obj, ALIVE, False)
+        self.put(self.ended, number, kind)
         self.put(self.live[kind], number, MISSING)
         for key in self.layout.looked_up:
             value = obj[slots[key[1]]] if key[0] == kind else MISSING
