@@ -44,6 +44,8 @@ class Pending:
 
     prints: dict[Move, Footprint]
     before: dict[Move, list[Move]]
+    slots: list[int]
+    """By family: where the queue stands that it takes from."""
     moves: list[Move] = field(default_factory=list)
     places: dict[Move, int] = field(default_factory=dict)
     conflicts: dict[int, int] = field(default_factory=dict)
@@ -52,10 +54,21 @@ class Pending:
     """By place of a move: those that may bring about what it needs."""
     silent: dict[tuple[bool, int], int] = field(default_factory=dict)
     """As ``conflicts``, as far as it matters to silence."""
+    sources: list[int] = field(default_factory=list)
+    """By place of a move: those that bring its element to its queue."""
+    takers: dict[tuple[int, int, Any], int] = field(default_factory=dict)
+    """By object, slot of a queue and element: the moves that take it from there."""
+    works: list[tuple[int, int, Any]] = field(default_factory=list)
+    """By place of a move: the key to those that take the same element from the same queue."""
 
     def __post_init__(self) -> None:
         self.moves = list(self.prints)
         self.places = {m: i for i, m in enumerate(self.moves)}
+        self.sources = [self.bits(self.before.get(m, ())) for m in self.moves]
+        for place, ((family, number), element) in enumerate(self.moves):
+            key = (number, self.slots[family], element)
+            self.works.append(key)
+            self.takers[key] = self.takers.get(key, 0) | 1 << place
 
     def bits(self, moves: Iterable[Move]) -> int:
         """The set of these moves, without what may not come."""
@@ -95,7 +108,7 @@ class Pending:
         return known
 
 
-NOTHING = Pending({}, {})
+NOTHING = Pending({}, {}, [])
 
 
 @dataclass(slots=True)
@@ -122,7 +135,7 @@ class Analysis(Statics):
     def __init__(self, model: Model, like: Analysis | None = None) -> None:
         super().__init__(model, like)
         self._rows: dict[Move, tuple[Any, Rows]] = {}
-        self._slots = [model.layout.slot[f.kind][f.trigger[1]] for f in model.families]
+        self.slots = [model.layout.slot[f.kind][f.trigger[1]] for f in model.families]
         self._names = {kind: {s: f for f, s in slots.items()} for kind, slots in model.layout.slot.items()}
         self._likeness = Likeness(self, like._likeness if like is not None and self.like is like else None)
         self._known: dict[Key, Pending] = {}
@@ -170,7 +183,7 @@ class Analysis(Statics):
     def _present(self, store: Store) -> Iterator[Move]:
         for i, facts in enumerate(self.families):
             for number in store.active[facts.trigger]:
-                for element in store.objects[number][self._slots[i]]:
+                for element in store.objects[number][self.slots[i]]:
                     if facts.steady is None or facts.steady(store, number, element):
                         yield ((i, number), element)
 
@@ -196,7 +209,7 @@ class Analysis(Statics):
         """Tell the designators what may come to each queue."""
         coming: dict[tuple[int, int], dict[Any, None]] = {}
         for (index, number), element in moves:
-            coming.setdefault((number, self._slots[index]), {})[element] = None
+            coming.setdefault((number, self.slots[index]), {})[element] = None
         self.designators.coming.clear()
         for place, elements in coming.items():
             self.designators.coming[place] = tuple(elements)
@@ -218,7 +231,7 @@ class Analysis(Statics):
 
     def _make_rows(self, store: Store, move: Move, facts: FamilyFacts) -> tuple[set[int], set[int], list[_Row]]:
         (index, number), element = move
-        head = {4 * (number * CELLS + self._slots[index])}
+        head = {4 * (number * CELLS + self.slots[index])}
         needs: set[int] = set()
         for need in facts.needs:
             if need.admits is None or need.admits(store, element):
@@ -283,7 +296,7 @@ class _Fixpoint:
                 agreed.update((4 * cell, 4 * cell + 1, 4 * cell + 2))
         for made in prints.values():
             made.seal(agreed)
-        return Pending(prints, self.before)
+        return Pending(prints, self.before, self.analysis.slots)
 
     def _is_possible(self, row: _Row) -> bool:
         """Whether the case can apply, with some element at the head of another queue that it looks at."""

@@ -64,8 +64,6 @@ class Search:
         self.limit = limit
         self.suspects = suspects_of(analysis)
         self._left = 0
-        triggers = [f.trigger for f in model.families]
-        self.takers = [[j for j, t in enumerate(triggers) if t == mine] for mine in triggers]
         self.slots = [model.layout.slot[f.kind][f.trigger[1]] for f in model.families]
         self._stable = {name for name, (_, stable) in model.voc.choices.items() if stable}
 
