@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -21,6 +22,7 @@ from verbs_reference.types import Type
 
 Key = tuple[Any, ...]
 Found = dict[str, set[int]]
+Numbers = Callable[[Any], Iterator[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class _Link:
 
     position: int
     kind: str
-    numbers: Callable[[Any], Iterator[int]]
+    numbers: Numbers
 
 
 class _Kind:
@@ -59,6 +61,9 @@ class Likeness:
     def __init__(self, statics: Statics, like: Likeness | None = None) -> None:
         model = statics.model
         self._families = model.families
+        self._kinds: dict[str, _Kind]
+        self._standing: list[_Kind]
+        self._hidden: list[_Kind]
         if like is not None and all(same_family(f, g) for f, g in zip(self._families, like._families, strict=True)):
             self._kinds, self._standing, self._hidden = like._kinds, like._standing, like._hidden
             return
@@ -108,7 +113,7 @@ class Likeness:
                         into.update(link.numbers(value))
 
 
-def _links(kind: Type, records: Any) -> Iterator[tuple[str, Callable[[Any], Iterator[int]]]]:
+def _links(kind: Type, records: Any) -> Iterator[tuple[str, Numbers]]:
     """The kinds to which values of a type refer, each with a function that finds the objects' numbers."""
     match kind.tag:
         case "ref":
@@ -116,13 +121,21 @@ def _links(kind: Type, records: Any) -> Iterator[tuple[str, Callable[[Any], Iter
         case "record":
             for i, part in enumerate(records[kind.name].values()):
                 for referred, inner in _links(part, records):
-                    yield referred, lambda value, i=i, inner=inner: inner(value[i])
+                    yield referred, partial(_of_part, i, inner)
         case "queue":
             assert kind.elem is not None
             for referred, inner in _links(kind.elem, records):
-                yield referred, lambda value, inner=inner: (x for v in value for x in inner(v))
+                yield referred, partial(_of_each, inner)
         case _:
             pass
+
+
+def _of_part(position: int, numbers: Numbers, value: Any) -> Iterator[int]:
+    return numbers(value[position])
+
+
+def _of_each(numbers: Numbers, values: Any) -> Iterator[int]:
+    return (number for value in values for number in numbers(value))
 
 
 def _evaluated(statics: Statics, family: Family) -> Iterator[n.Expr]:

@@ -13,7 +13,7 @@ own."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -22,93 +22,14 @@ from verbs_reference.calls import Calls
 from verbs_reference.footprint import ANY, CELLS, SOME, Footprint
 from verbs_reference.likeness import Key, Likeness
 from verbs_reference.model import Model
+from verbs_reference.moves import NOTHING, Move, Pending
 from verbs_reference.statics import CaseFacts, FamilyFacts, Memory, Statics, Test
 from verbs_reference.store import NeedChoice, Store
-
-Process = tuple[int, int]
-Move = tuple[Process, Any]
-"""A transition: a process works on one element."""
 
 MOST = 64
 """So many combinations of values are tried for a guard's part; beyond it is taken to be possible."""
 KNOWN = 500
 """So many states' moves are kept; programs have little in common, so that only the last few matter."""
-
-
-@dataclass(slots=True)
-class Pending:
-    """The moves that may come: their footprints, and for each those that bring its element to its queue.
-
-    A set of moves is a number, with a bit for each place in ``moves``.
-    """
-
-    prints: dict[Move, Footprint]
-    before: dict[Move, list[Move]]
-    slots: list[int]
-    """By family: where the queue stands that it takes from."""
-    moves: list[Move] = field(default_factory=list)
-    places: dict[Move, int] = field(default_factory=dict)
-    conflicts: dict[int, int] = field(default_factory=dict)
-    """By place of a move: those that must not be exchanged with it; computed when asked for."""
-    suppliers: dict[int, int] = field(default_factory=dict)
-    """By place of a move: those that may bring about what it needs."""
-    silent: dict[tuple[bool, int], int] = field(default_factory=dict)
-    """As ``conflicts``, as far as it matters to silence."""
-    sources: list[int] = field(default_factory=list)
-    """By place of a move: those that bring its element to its queue."""
-    takers: dict[tuple[int, int, Any], int] = field(default_factory=dict)
-    """By object, slot of a queue and element: the moves that take it from there."""
-    works: list[tuple[int, int, Any]] = field(default_factory=list)
-    """By place of a move: the key to those that take the same element from the same queue."""
-
-    def __post_init__(self) -> None:
-        self.moves = list(self.prints)
-        self.places = {m: i for i, m in enumerate(self.moves)}
-        self.sources = [self.bits(self.before.get(m, ())) for m in self.moves]
-        for place, ((family, number), element) in enumerate(self.moves):
-            key = (number, self.slots[family], element)
-            self.works.append(key)
-            self.takers[key] = self.takers.get(key, 0) | 1 << place
-
-    def bits(self, moves: Iterable[Move]) -> int:
-        """The set of these moves, without what may not come."""
-        made = 0
-        for m in moves:
-            place = self.places.get(m)
-            if place is not None:
-                made |= 1 << place
-        return made
-
-    def conflicting(self, place: int) -> int:
-        """The moves of other processes for which and the move at this place the order matters."""
-        known = self.conflicts.get(place)
-        if known is None:
-            own = self.prints[self.moves[place]]
-            process = self.moves[place][0]
-            known = 0
-            for i, (other, theirs) in enumerate(self.prints.items()):
-                # prints are in the order of places
-                if other[0] != process and not (
-                    own.writes.isdisjoint(theirs.touched) and theirs.writes.isdisjoint(own.touched)
-                ):
-                    known |= 1 << i
-            self.conflicts[place] = known
-        return known
-
-    def supplying(self, place: int) -> int:
-        """The moves of other processes that may write what the move at this place needs."""
-        known = self.suppliers.get(place)
-        if known is None:
-            needs, process = self.prints[self.moves[place]].needs, self.moves[place][0]
-            known = 0
-            for i, (other, theirs) in enumerate(self.prints.items() if needs else ()):
-                if other[0] != process and not theirs.writes.isdisjoint(needs):
-                    known |= 1 << i
-            self.suppliers[place] = known
-        return known
-
-
-NOTHING = Pending({}, {}, [])
 
 
 @dataclass(slots=True)
@@ -137,7 +58,7 @@ class Analysis(Statics):
         self._rows: dict[Move, tuple[Any, Rows]] = {}
         self.slots = [model.layout.slot[f.kind][f.trigger[1]] for f in model.families]
         self._names = {kind: {s: f for f, s in slots.items()} for kind, slots in model.layout.slot.items()}
-        self._likeness = Likeness(self, like._likeness if like is not None and self.like is like else None)
+        self._likeness: Likeness = Likeness(self, like._likeness if like is not None and self.like is like else None)
         self._known: dict[Key, Pending] = {}
         self.calls: Calls = Calls(self, like.calls if like is not None and self.like is like else None)
         self.suspects: Any = None

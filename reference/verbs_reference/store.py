@@ -359,3 +359,33 @@ def signed(store: Store, changes: list[Entry]) -> frozenset[tuple[Any, ...]]:
         else:
             made.add((id(container), key, None if value is MISSING else value))
     return frozenset(made)
+
+
+def shared(branches: list[list[Entry]]) -> tuple[list[Entry], list[list[Entry]]]:
+    """What all of some lists of changes from one state have in common, and what is left of each.
+
+    An object that several have made alike is one object from then on.
+    """
+    first, *others = branches
+    places = {(id(container), key): value for container, key, value in first}
+    left = set(places)
+    changed: list[list[Entry]] = []
+    for changes in others:
+        same: dict[int, Any] = {}
+        for container, key, value in changes:
+            if type(value) is list:
+                made = places.get((id(container), key))
+                if made is not None and made is not MISSING and made == value:
+                    same[id(value)] = made
+        told = [(same.get(id(c), c), key, same.get(id(v), v)) for c, key, v in changes] if same else changes
+        changed.append(told)
+        alike = set()
+        for container, key, value in told:
+            place = (id(container), key)
+            if place in left:
+                mine = places[place]
+                if mine is value or (type(value) is not list and mine == value):
+                    alike.add(place)
+        left &= alike
+    common = [e for e in first if (id(e[0]), e[1]) in left]
+    return common, [[e for e in changes if (id(e[0]), e[1]) not in left] for changes in (first, *changed)]

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from verbs_reference import footprint as fp
 from verbs_reference.calls import Wanted
 from verbs_reference.footprint import Footprint
-from verbs_reference.pending import Move, Pending, Process
+from verbs_reference.moves import Move, Pending, Process
 from verbs_reference.statics import CaseFacts
 
 if TYPE_CHECKING:
