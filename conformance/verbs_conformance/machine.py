@@ -97,10 +97,18 @@ class Picker:
 class Driver:
     """What one drawn program does to a backend; the machine is a thin shell around it."""
 
-    def __init__(self, judge: Judge, fixture: Program, number: int, depth: int, until: float = math.inf) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        known: Sequence[Shape],
+        fixture: Program,
+        number: int,
+        depth: int,
+        until: float = math.inf,
+    ) -> None:
         self.judge = judge
-        self.shapes = shapes(judge.engine.model)
-        self.weighed = [s for s in self.shapes for _ in range(WEIGHT if s.call in judge.engine.giving else 1)]
+        self.shapes = known
+        self.weighed = [s for s in known for _ in range(WEIGHT if s.call in judge.engine.giving else 1)]
         self.depth = depth
         self.until = until
         self.fixture = fixture
@@ -264,7 +272,8 @@ class Stateful:
         return None
 
     def _driver(self, fixture: int, depth: int) -> Driver:
-        return Driver(self.judge, self.fixtures[fixture], self.seed * 100_003 + fixture, depth, self.until)
+        number = self.seed * 100_003 + fixture
+        return Driver(self.judge, self.shapes, self.fixtures[fixture], number, depth, self.until)
 
     def _finished(self, driver: Driver) -> None:
         self.done.append(driver.finish())

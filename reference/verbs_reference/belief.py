@@ -11,7 +11,7 @@ matter to the call, directly or through a chain of conflicts, in every order tha
 checker of ``tests/`` closes the belief instead, and agrees.
 
 State is one store, updated in place.  A branch is the list of changes that leads to it from the common base;
-while there is one branch its changes are the base.
+what all branches have changed alike is the base's.
 
 Choices that the sources leave open fork the search when a rule first asks.  A stable one is then fixed for
 the backend; the options that no branch holds any more are ruled out.
@@ -24,12 +24,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+from verbs_reference.explanations import Capped, Found, note
 from verbs_reference.model import CallCase, CallCode, Model
-from verbs_reference.pending import Analysis, Pending
-from verbs_reference.search import Capped, Found, Search, note
-from verbs_reference.store import Entry, Store
+from verbs_reference.moves import Pending
+from verbs_reference.pending import Analysis
+from verbs_reference.search import Search
+from verbs_reference.store import Entry, Store, shared
 from verbs_reference.walk import NO_DEBTS, Debts
 
 Fired = dict[str, int]
@@ -258,22 +261,31 @@ class Belief:
             return Inconclusive(f"more than {self.cap} explanations of what was observed")
         self.branches = list(kept.values())
         self.largest = max(self.largest, len(self.branches))
-        if len(self.branches) == 1:
-            self.store.redo(self.branches[0].changes)
-            self.store.journal.clear()
-            self.branches[0].changes = []
+        common, rest = shared([b.changes for b in self.branches])
+        self.store.redo(common)
+        self.store.journal.clear()
+        for branch, changes in zip(self.branches, rest, strict=True):
+            branch.changes = changes
         return None
 
     def duty(self, action: Action) -> ConsumerError | None:
         """Whether the consumer breaks its duty with this call, in some branch; nothing changes."""
-        for case in self.model.calls[action.call].causes:
-            if case.undefined is None:
-                continue
-            for branch in self.branches:
-                found = self._in(branch, lambda case=case: self._objects(case, action))
-                if found is not None:
-                    return ConsumerError(case.id, frozenset(x for x in found if x > 0))
-        return None
+        cases = [c for c in self.model.calls[action.call].causes if c.undefined is not None]
+        broken: ConsumerError | None = None
+        for branch in self.branches if cases else ():
+            place, found = self._in(branch, partial(self._breaks, cases, action))
+            if found is not None:
+                broken = ConsumerError(cases[place].id, frozenset(x for x in found if x > 0))
+                cases = cases[:place]
+        return broken
+
+    def _breaks(self, cases: list[CallCase], action: Action) -> tuple[int, tuple[int, ...] | None]:
+        """The first rule by which the call breaks a duty in the store's state, and the objects."""
+        for place, case in enumerate(cases):
+            found = self._objects(case, action)
+            if found is not None:
+                return place, found
+        return len(cases), None
 
     def _objects(self, case: CallCase, action: Action) -> tuple[int, ...] | None:
         assert case.guard is not None

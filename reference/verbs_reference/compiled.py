@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from verbs_reference import nodes as n
-from verbs_reference.store import UPTO, Layout, same_bytes, slice_places, walk_pages
+from verbs_reference.contents import same_bytes, slice_places, walk_pages
+from verbs_reference.store import UPTO, Layout
 
 Function = Callable[..., Any]
 

@@ -7,91 +7,29 @@ that other moves may push there.  For each move each case is impossible until ev
 holds now or reads a field that some possible case may write (with the values that it may write, where
 these are constants).  What the possible cases touch is the move's footprint.  It holds for every future
 of the state until the consumer's next call, which is what the search needs to leave independent moves
-alone.  ``statics`` holds what does not depend on the state."""
+alone.  ``statics`` holds what does not depend on the state, ``likeness`` says which states need no analysis of their
+own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from verbs_reference import footprint as fp
 from verbs_reference.calls import Calls
 from verbs_reference.footprint import ANY, CELLS, SOME, Footprint
+from verbs_reference.likeness import Key, Likeness
 from verbs_reference.model import Model
+from verbs_reference.moves import NOTHING, Move, Pending
 from verbs_reference.statics import CaseFacts, FamilyFacts, Memory, Statics, Test
 from verbs_reference.store import NeedChoice, Store
 
-Process = tuple[int, int]
-Move = tuple[Process, Any]
-"""A transition: a process works on one element."""
-
 MOST = 64
 """So many combinations of values are tried for a guard's part; beyond it is taken to be possible."""
-
-
-@dataclass(slots=True)
-class Pending:
-    """The moves that may come: their footprints, and for each those that bring its element to its queue.
-
-    A set of moves is a number, with a bit for each place in ``moves``.
-    """
-
-    prints: dict[Move, Footprint]
-    before: dict[Move, list[Move]]
-    moves: list[Move] = field(default_factory=list)
-    places: dict[Move, int] = field(default_factory=dict)
-    conflicts: dict[int, int] = field(default_factory=dict)
-    """By place of a move: those that must not be exchanged with it; computed when asked for."""
-    suppliers: dict[int, int] = field(default_factory=dict)
-    """By place of a move: those that may bring about what it needs."""
-    silent: dict[tuple[bool, int], int] = field(default_factory=dict)
-    """As ``conflicts``, as far as it matters to silence."""
-
-    def __post_init__(self) -> None:
-        self.moves = list(self.prints)
-        self.places = {m: i for i, m in enumerate(self.moves)}
-
-    def bits(self, moves: Iterable[Move]) -> int:
-        """The set of these moves, without what may not come."""
-        made = 0
-        for m in moves:
-            place = self.places.get(m)
-            if place is not None:
-                made |= 1 << place
-        return made
-
-    def conflicting(self, place: int) -> int:
-        """The moves of other processes for which and the move at this place the order matters."""
-        known = self.conflicts.get(place)
-        if known is None:
-            own = self.prints[self.moves[place]]
-            process = self.moves[place][0]
-            known = 0
-            for i, (other, theirs) in enumerate(self.prints.items()):
-                # prints are in the order of places
-                if other[0] != process and not (
-                    own.writes.isdisjoint(theirs.touched) and theirs.writes.isdisjoint(own.touched)
-                ):
-                    known |= 1 << i
-            self.conflicts[place] = known
-        return known
-
-    def supplying(self, place: int) -> int:
-        """The moves of other processes that may write what the move at this place needs."""
-        known = self.suppliers.get(place)
-        if known is None:
-            needs, process = self.prints[self.moves[place]].needs, self.moves[place][0]
-            known = 0
-            for i, (other, theirs) in enumerate(self.prints.items() if needs else ()):
-                if other[0] != process and not theirs.writes.isdisjoint(needs):
-                    known |= 1 << i
-            self.suppliers[place] = known
-        return known
-
-
-NOTHING = Pending({}, {})
+KNOWN = 500
+"""So many states' moves are kept; programs have little in common, so that only the last few matter."""
 
 
 @dataclass(slots=True)
@@ -118,8 +56,10 @@ class Analysis(Statics):
     def __init__(self, model: Model, like: Analysis | None = None) -> None:
         super().__init__(model, like)
         self._rows: dict[Move, tuple[Any, Rows]] = {}
-        self._slots = [model.layout.slot[f.kind][f.trigger[1]] for f in model.families]
+        self.slots = [model.layout.slot[f.kind][f.trigger[1]] for f in model.families]
         self._names = {kind: {s: f for f, s in slots.items()} for kind, slots in model.layout.slot.items()}
+        self._likeness: Likeness = Likeness(self, like._likeness if like is not None and self.like is like else None)
+        self._known: dict[Key, Pending] = {}
         self.calls: Calls = Calls(self, like.calls if like is not None and self.like is like else None)
         self.suspects: Any = None
 
@@ -133,8 +73,17 @@ class Analysis(Statics):
 
     def pending(self, store: Store) -> Pending:
         """Every move that may come before the consumer's next call, with its footprint."""
+        key = self._likeness.key(store)
+        known = self._known.get(key)
+        if known is not None:
+            self.fill_coming(known.before)
+            return known
         before = self._moves(store)
-        return _Fixpoint(self, store, before).run() if before else NOTHING
+        made = _Fixpoint(self, store, before).run() if before else NOTHING
+        if len(self._known) >= KNOWN:
+            self._known.clear()
+        self._known[key] = made
+        return made
 
     # -- which moves -----------------------------------------------------------------------------
 
@@ -155,7 +104,7 @@ class Analysis(Statics):
     def _present(self, store: Store) -> Iterator[Move]:
         for i, facts in enumerate(self.families):
             for number in store.active[facts.trigger]:
-                for element in store.objects[number][self._slots[i]]:
+                for element in store.objects[number][self.slots[i]]:
                     if facts.steady is None or facts.steady(store, number, element):
                         yield ((i, number), element)
 
@@ -181,7 +130,7 @@ class Analysis(Statics):
         """Tell the designators what may come to each queue."""
         coming: dict[tuple[int, int], dict[Any, None]] = {}
         for (index, number), element in moves:
-            coming.setdefault((number, self._slots[index]), {})[element] = None
+            coming.setdefault((number, self.slots[index]), {})[element] = None
         self.designators.coming.clear()
         for place, elements in coming.items():
             self.designators.coming[place] = tuple(elements)
@@ -203,7 +152,7 @@ class Analysis(Statics):
 
     def _make_rows(self, store: Store, move: Move, facts: FamilyFacts) -> tuple[set[int], set[int], list[_Row]]:
         (index, number), element = move
-        head = {4 * (number * CELLS + self._slots[index])}
+        head = {4 * (number * CELLS + self.slots[index])}
         needs: set[int] = set()
         for need in facts.needs:
             if need.admits is None or need.admits(store, element):
@@ -268,7 +217,7 @@ class _Fixpoint:
                 agreed.update((4 * cell, 4 * cell + 1, 4 * cell + 2))
         for made in prints.values():
             made.seal(agreed)
-        return Pending(prints, self.before)
+        return Pending(prints, self.before, self.analysis.slots)
 
     def _is_possible(self, row: _Row) -> bool:
         """Whether the case can apply, with some element at the head of another queue that it looks at."""

@@ -7,50 +7,22 @@ dropped: the other stands for it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from verbs_reference.calls import Wanted
+from verbs_reference.explanations import Capped, Found, Trial, note
 from verbs_reference.footprint import ANY, CELLS, Footprint
 from verbs_reference.history import Event
 from verbs_reference.model import CallCase, CallCode, Model
-from verbs_reference.pending import NOTHING, Analysis, Pending, Process
+from verbs_reference.moves import NOTHING, Pending, Process
+from verbs_reference.pending import Analysis
 from verbs_reference.silence import Silence
-from verbs_reference.store import Entry, NeedChoice, Store, signed
+from verbs_reference.store import NeedChoice, Store, signed
 from verbs_reference.suspects import Report, suspects_of
 from verbs_reference.walk import NO_DEBTS, Debts, Step, Walk
 
 if TYPE_CHECKING:
     from verbs_reference.belief import Action, Branch
-
-
-class Capped(Exception):
-    """The search met more states than it is allowed to."""
-
-
-@dataclass(slots=True)
-class Found:
-    """A state after the call: changes from the base, what fired, results that only a rule's outer set
-    allows."""
-
-    changes: list[Entry]
-    signature: Any
-    fired: dict[str, int]
-    maybe: frozenset[str]
-    trail: Any
-    debts: Debts
-    path: list[Step]
-    deviates: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One way in which the rules explain a call: which of them, and with which options."""
-
-    ruling: tuple[CallCase, ...]
-    deviates: bool
-    once: tuple[tuple[str, str], ...]
-    fixed: tuple[tuple[str, str], ...]
 
 
 class Search:
@@ -64,8 +36,6 @@ class Search:
         self.limit = limit
         self.suspects = suspects_of(analysis)
         self._left = 0
-        triggers = [f.trigger for f in model.families]
-        self.takers = [[j for j, t in enumerate(triggers) if t == mine] for mine in triggers]
         self.slots = [model.layout.slot[f.kind][f.trigger[1]] for f in model.families]
         self._stable = {name for name, (_, stable) in model.voc.choices.items() if stable}
 
@@ -272,12 +242,17 @@ class Search:
         """Without what another explanation reaches by internal steps alone; the store is at the root."""
         made.sort(key=lambda f: len(f.path))
         kept: list[Found] = []
+        store = self.store
+        root = store.changes(0)
+        store.undo(0)
         for f in made:
             if not any(self._leads_to(k, f) for k in kept):
                 kept.append(f)
+        store.redo(root)
         return kept
 
     def _leads_to(self, first: Found, second: Found) -> bool:
+        """Whether the steps that the second has more lead from the first to it; the store is at the base."""
         rest = list(second.path)
         for step in first.path:
             if step not in rest:
@@ -286,14 +261,11 @@ class Search:
         if not rest or set(first.deviates) != set(second.deviates):
             return False
         store = self.store
-        changed = store.changes(0)
-        store.undo(0)
         try:
             store.redo(first.changes)
             return all(self.take(step) for step in rest) and store.signature(0) == second.signature
         finally:
             store.undo(0)
-            store.redo(changed)
 
     # -- steps -----------------------------------------------------------------------------------
 
@@ -429,12 +401,3 @@ class Search:
         pending, call = self._relevant(code, code.cases, action, branch)
         self._left = self.limit
         Walk(self, pending, call, branch.debts).explore(visit)
-
-
-def note(trial: Trial, action: Action, fired: dict[str, int], trail: Any) -> Any:
-    """Count what fired of a call's rules, and add them to the trail."""
-    for case in trial.ruling:
-        if len(trial.ruling) == 1:
-            fired[case.id] = fired.get(case.id, 0) + 1
-        trail = (trail, Event(case.id, None, 0, action, (*trial.once, *trial.fixed)))
-    return trail

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verbs_reference.pending import Pending
+from verbs_reference.moves import Pending
 from verbs_reference.walk import NO_DEBTS, Debts, Key, Step, Visit, Walk
 
 if TYPE_CHECKING:

@@ -10,26 +10,23 @@ objects, look-up tables and the sets of busy queues alike.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator
 from typing import Any
 
+from verbs_reference.contents import UNKNOWN, Places
 from verbs_reference.vocabulary import Vocabulary
 
 ALIVE = 1
 FIRST_FIELD = 2
 MISSING = object()
 PAGE = 4096
-UNKNOWN = "\u0100"
-"""A byte of memory that may hold anything.  Contents are text: characters 0 to 255 are bytes."""
 UPTO = 64
 """The longest ``upto``."""
 
 _SHAPES = itertools.count(1)
-"""Numbers for states of the look-up tables: two states with one number have equal tables."""
+"""Numbers for states of the look-up tables: two states with one number have equal tables, and are of one program."""
 
 Entry = tuple[Any, Any, Any]
-Places = tuple[tuple[int, int], ...]
 
 
 class NeedChoice(Exception):
@@ -71,6 +68,7 @@ class Store:
     __slots__ = (
         "active",
         "counter",
+        "ended",
         "journal",
         "layout",
         "left",
@@ -80,6 +78,7 @@ class Store:
         "options",
         "pages",
         "shape",
+        "shapes",
         "table",
     )
 
@@ -91,11 +90,15 @@ class Store:
         self.live: dict[str, dict[int, bool]] = {kind: {} for kind in layout.kinds}
         self.table: dict[tuple[str, str], dict[Any, int]] = {key: {} for key in layout.looked_up}
         self.active: dict[tuple[str, str], dict[int, bool]] = {key: {} for key in layout.triggers}
+        self.ended: dict[int, str] = {}
+        """The objects that live no more, with their kinds."""
         self.pages: dict[int, int] = {}
         self.options: dict[str, str] = {}
         self.once: dict[str, str] = {}
         self.counter = [1]
-        self.shape = [0]
+        self.shape = [next(_SHAPES)]
+        self.shapes: dict[Any, int] = {}
+        """The numbers that changes of the look-up tables led to, so that branches which make one change stay alike."""
         self.left: list[Any] = []
         self.journal: list[Entry] = []
 
@@ -182,7 +185,7 @@ class Store:
         for key in self.layout.looked_up:
             if key[0] == kind:
                 self.put(self.table[key], obj[slots[key[1]]], number)
-                self.put(self.shape, 0, next(_SHAPES))
+                self._reshape(key, obj[slots[key[1]]], number)
         for trigger in self.layout.triggers:
             if trigger[0] == kind and obj[slots[trigger[1]]]:
                 self.put(self.active[trigger], number, True)
@@ -197,11 +200,12 @@ class Store:
         obj = self.objects[number]
         slots = self.layout.slot[kind]
         self.put(obj, ALIVE, False)
+        self.put(self.ended, number, kind)
         self.put(self.live[kind], number, MISSING)
         for key in self.layout.looked_up:
             value = obj[slots[key[1]]] if key[0] == kind else MISSING
             if key[0] == kind:
-                self.put(self.shape, 0, next(_SHAPES))
+                self._reshape(key, value, -number)
             if value is not MISSING and self.table[key].get(value) == number:
                 self.put(self.table[key], value, MISSING)
         for trigger in self.layout.triggers:
@@ -209,6 +213,13 @@ class Store:
                 self.put(self.active[trigger], number, MISSING)
         if kind in self.layout.memory:
             self._map(kind, obj, None)
+
+    def _reshape(self, key: tuple[str, str], value: Any, number: int) -> None:
+        change = (self.shape[0], key, value, number)
+        made = self.shapes.get(change)
+        if made is None:
+            made = self.shapes[change] = next(_SHAPES)
+        self.put(self.shape, 0, made)
 
     def _map(self, kind: str, obj: list[Any], owner: int | None) -> None:
         name, first, length = self.layout.memory[kind]
@@ -350,50 +361,31 @@ def signed(store: Store, changes: list[Entry]) -> frozenset[tuple[Any, ...]]:
     return frozenset(made)
 
 
-def walk_pages(
-    pages: tuple[int, ...], page_size: int, first: int, start: int, length: int
-) -> tuple[tuple[int, int], ...]:
-    """The places of ``length`` bytes from byte ``start`` of a region that begins ``first`` bytes into its
-    pages."""
-    made: list[tuple[int, int]] = []
-    position = first + start
-    while length > 0 and page_size > 0:
-        index, offset = divmod(position, page_size)
-        if index >= len(pages):
-            break
-        count = min(length, page_size - offset)
-        made.append((pages[index] + offset, count))
-        position += count
-        length -= count
-    return tuple(made)
+def shared(branches: list[list[Entry]]) -> tuple[list[Entry], list[list[Entry]]]:
+    """What all of some lists of changes from one state have in common, and what is left of each.
 
-
-def slice_places(places: tuple[tuple[int, int], ...], start: int, length: int) -> tuple[tuple[int, int], ...]:
-    """The places of ``length`` bytes from byte ``start`` of what these places hold."""
-    made: list[tuple[int, int]] = []
-    for first, size in places:
-        if start >= size:
-            start -= size
-            continue
-        count = min(size - start, length)
-        if count:
-            made.append((first + start, count))
-        start, length = 0, length - count
-        if not length:
-            break
-    return tuple(made)
-
-
-_KNOWN = re.compile(f"[^{UNKNOWN}]+")
-"""Stretches of content that are known."""
-
-
-def same_bytes(left: str, right: str) -> bool:
-    """Whether two contents can be equal, given that unknown bytes may hold anything."""
-    if left == right:
-        return True
-    if len(left) != len(right) or (UNKNOWN not in left and UNKNOWN not in right):
-        return False
-    if UNKNOWN in right:
-        return all(a == b or UNKNOWN in {a, b} for a, b in zip(left, right, strict=True))
-    return all(right.startswith(known[0], known.start()) for known in _KNOWN.finditer(left))
+    An object that several have made alike is one object from then on.
+    """
+    first, *others = branches
+    places = {(id(container), key): value for container, key, value in first}
+    left = set(places)
+    changed: list[list[Entry]] = []
+    for changes in others:
+        same: dict[int, Any] = {}
+        for container, key, value in changes:
+            if type(value) is list:
+                made = places.get((id(container), key))
+                if made is not None and made is not MISSING and made == value:
+                    same[id(value)] = made
+        told = [(same.get(id(c), c), key, same.get(id(v), v)) for c, key, v in changes] if same else changes
+        changed.append(told)
+        alike = set()
+        for container, key, value in told:
+            place = (id(container), key)
+            if place in left:
+                mine = places[place]
+                if mine is value or (type(value) is not list and mine == value):
+                    alike.add(place)
+        left &= alike
+    common = [e for e in first if (id(e[0]), e[1]) in left]
+    return common, [[e for e in changes if (id(e[0]), e[1]) not in left] for changes in (first, *changed)]

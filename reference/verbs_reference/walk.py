@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from verbs_reference import footprint as fp
 from verbs_reference.calls import Wanted
 from verbs_reference.footprint import Footprint
-from verbs_reference.pending import Move, Pending, Process
+from verbs_reference.moves import Move, Pending, Process
 from verbs_reference.statics import CaseFacts
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Walk:
         self._pushing: list[tuple[int, list[int]]] = []
         self._call = call or Footprint()
         self._meet(self._call)
-        self._takers = search.takers
+        self._now: dict[Process, list[Step]] = {}
         self._slots = search.slots
         self._facts = search.analysis.families
         self._barred = self._find_barred() if wanted is not None else 0
@@ -100,6 +100,7 @@ class Walk:
         mark = len(store.journal)
         for step in steps:
             left = self._alive(debts) if debts and self.search.is_optional(step) else debts
+            self._now = {}
             if self.search.take(step):
                 longer = [*path, step]
                 if not self.forked:
@@ -110,6 +111,7 @@ class Walk:
                         self.seen.add(state)
                         self._from(longer, left, state, visit)
             store.undo(mark)
+            self._now = {}
 
     # -- stubborn sets ---------------------------------------------------------------------------
 
@@ -123,17 +125,24 @@ class Walk:
         steps: list[Step] = []
         todo = first & ~out
         objects = self.store.objects
+        pending = self.pending
+        works, takers = pending.works, pending.takers
         while todo:
             bit = todo & -todo
+            todo ^= bit
             out |= bit  # what was chosen is not looked at again
             place = bit.bit_length() - 1
-            move = self.moves[place]
-            process, element = move
-            queue = objects[process[1]][self._slots[process[0]]]
-            if not queue or queue[0] != element:
-                todo = (todo | self.pending.bits(self._to_wait_for(move, queue))) & ~out
+            number, slot, element = works[place]
+            queue = objects[number][slot]
+            if not queue:
+                todo = (todo | pending.sources[place]) & ~out
                 continue
-            found = self.search.steps(process)
+            if queue[0] != element:
+                if element in queue or self._may_arrive(self.moves[place]):
+                    todo = (todo | takers.get((number, slot, queue[0]), 0)) & ~out
+                continue
+            move = self.moves[place]
+            found = self._steps(move[0])
             if not owed:
                 found = self._allowed(move, found)
                 if found and debts:
@@ -144,19 +153,19 @@ class Walk:
                         continue
                     debts = left
             steps += found
-            todo = (todo | (self._in_conflict(place) if found else self.pending.supplying(place))) & ~out
+            todo = (todo | (self._in_conflict(place) if found else pending.supplying(place))) & ~out
         return steps, debts
 
     def _younger(self, debts: Debts, age: int) -> int:
         """The moves that are no debts of this age or older."""
         return ~self.pending.bits(m for m, a in debts.items() if a <= age)
 
-    def _to_wait_for(self, move: Move, queue: tuple[Any, ...]) -> list[Move]:
-        """What must come first so that the element gets to the head of its queue."""
-        process, element = move
-        if element in queue or (queue and self._may_arrive(move)):
-            return [(((f, process[1]), queue[0])) for f in self._takers[process[0]]]
-        return [] if queue else self.before.get(move, [])
+    def _steps(self, process: Process) -> list[Step]:
+        """The ways in which a process may take its next step now; several sets are made in one state."""
+        found = self._now.get(process)
+        if found is None:
+            found = self._now[process] = self.search.steps(process)
+        return found
 
     def _may_arrive(self, move: Move) -> bool:
         """Whether the element can still come to the queue; if not, the move is over or will never be."""

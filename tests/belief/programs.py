@@ -12,9 +12,10 @@ from functools import cache, partial
 from typing import Any
 
 from verbs_reference.belief import Action
+from verbs_reference.contents import UNKNOWN
 from verbs_reference.model import CallCase, Model
 from verbs_reference.pending import Analysis
-from verbs_reference.store import UNKNOWN, NeedChoice
+from verbs_reference.store import NeedChoice
 from verbs_spec.loader import load
 from verbs_spec.profiles import select
 

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from verbs_reference.compiled import Compiler
+from verbs_reference.contents import UNKNOWN, same_bytes, slice_places, walk_pages
 from verbs_reference.model import Model
-from verbs_reference.store import NeedChoice, Store, slice_places, walk_pages
+from verbs_reference.store import NeedChoice, Store, shared
 from verbs_reference.types import BOOL, BYTES, NAT, NONE, NULL, Type, accepts
 from verbs_spec import SpecError, loads
 
@@ -246,3 +247,51 @@ def test_types() -> None:
 )  # fmt: skip
 def test_defaults(kind: Type, value: object) -> None:
     assert trees.VOC.default(kind) == value
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, SEEDS, st.lists(SEEDS, min_size=1, max_size=3))
+def test_branches_are_the_same_over_what_they_share(start: int, before: int, seeds: list[int]) -> None:
+    world = worlds.World(random.Random(start))
+    store = world.store()
+    branches, states = [], []
+    for seed in seeds:
+        change(store, before, world)
+        change(store, seed, world)
+        branches.append(store.changes(0))
+        states.append(everything(store))
+        store.undo(0)
+    common, rest = shared(branches)
+    store.redo(common)
+    mark = len(store.journal)
+    for changes, state in zip(rest, states, strict=True):
+        store.redo(changes)
+        assert everything(store) == state
+        store.undo(mark)
+    assert len(branches) > 1 or not rest[0]
+
+
+def test_branches_that_make_an_object_alike_share_it() -> None:
+    world = worlds.World(random.Random(1))
+    store = world.store()
+    kind = store.layout.kinds[0]
+    branches = []
+    for _ in range(2):
+        store.new(kind, 77, {})
+        branches.append(store.changes(0))
+        store.undo(0)
+    common, rest = shared(branches)
+    assert rest == [[], []]
+    store.redo(common)
+    assert store.objects[77][1]
+    assert 77 in store.live[kind]
+
+
+BYTES_OR_UNKNOWN = st.text(st.sampled_from("ab" + UNKNOWN), max_size=8)
+
+
+@settings(max_examples=300, deadline=None)
+@given(BYTES_OR_UNKNOWN, BYTES_OR_UNKNOWN)
+def test_contents_are_the_same_if_each_byte_can_be(left: str, right: str) -> None:
+    each = all(a == b or UNKNOWN in {a, b} for a, b in zip(left, right, strict=False))
+    assert same_bytes(left, right) == (len(left) == len(right) and each)
