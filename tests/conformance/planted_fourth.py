@@ -78,7 +78,7 @@ def empty_send_inv_keeps_key() -> Iterator[None]:
         region = None if request.invalidate is None else self._keys.find(request.invalidate)
         was_valid = region is not None and region.valid
         response = original(self, qp, request)
-        if was_valid and not request.data and response.status == "SUCCESS":
+        if region is not None and was_valid and not request.data and response.status == "SUCCESS":
             region.valid = True  # the path for messages without payload leaves before invalidating
         return response
 
