@@ -97,8 +97,8 @@ def parse(text: str, file: str) -> list[Program]:
     try:
         node = read(text, file)
         if isinstance(node, Map) and "programs" in node:
-            return [_program(item) for item in _seq(node[node.key("programs")])]
-        return [_program(node)]
+            return [of_node(item) for item in _seq(node[node.key("programs")])]
+        return [of_node(node)]
     except SpecError as e:
         raise BadProgram(f"{e}\nThe fault is the program file's: correct it and run it again.") from None
 
@@ -184,7 +184,8 @@ def step(line: Text) -> Step:
     return Step(value.func.id, args, {f"#{i}": name for i, name in enumerate(names)})
 
 
-def _program(node: Node) -> Program:
+def of_node(node: Node) -> Program:
+    """The program of a mapping of a YAML file; SpecError says what is wrong with it."""
     if not isinstance(node, Map):
         raise SpecError("a program is a mapping with program and steps", node.where)
     for key in node:
