@@ -18,12 +18,15 @@ import click
 from verbs_adapters.contract import AdapterError
 from verbs_adapters.contract import UsageError as AdapterUsageError
 from verbs_conformance import explain as explaining
-from verbs_conformance import lab_cli, listing, prover, reporting, rerun, running
+from verbs_conformance import lab_cli, listing, prover, reporting, rerun, running, waivers
 from verbs_conformance import program as programs
 from verbs_conformance.adapter_cli import adapter
+from verbs_conformance.report_cli import report
 from verbs_conformance.session import BadProgram
 from verbs_conformance.start import INTERRUPTED, NOTHING_DONE
 from verbs_conformance.target import Target, load, opened, options, profiles
+from verbs_conformance.waivers import BadWaivers
+from verbs_conformance.waivers_cli import waivers as waivers_
 from verbs_reports.results import ResultsError, read
 from verbs_reports.verdicts import exit_code
 from verbs_spec import tables
@@ -57,7 +60,7 @@ class Commands(click.Group):
             _fail(f"{e}\nNothing was started: correct the command and run it again.", USAGE)
         except AdapterError as e:
             _fail(f"{e}\nNothing was judged: the adapter cannot be used like this.", ERROR)
-        except (BadProgram, ResultsError, ProfileError) as e:
+        except (BadProgram, BadWaivers, ResultsError, ProfileError) as e:
             _fail(str(e), USAGE)
 
 
@@ -74,6 +77,9 @@ def main() -> None:
 
 _adapter = click.argument("adapter", required=False)
 _pairs = click.option("-o", "--option", "pairs", multiple=True, metavar="KEY=VALUE", help="An option of the adapter.")
+_waivers = click.option(
+    "--waivers", "waived", type=click.Path(path_type=Path), metavar="FILE", help="Deviations that are accepted."
+)
 _profiles = click.option("--profile", "profile", multiple=True, metavar="NAME", help="An API or transport profile.")
 
 
@@ -81,7 +87,9 @@ _profiles = click.option("--profile", "profile", multiple=True, metavar="NAME", 
 @_adapter
 @_pairs
 @_profiles
+@_waivers
 @click.option("--select", "patterns", multiple=True, metavar="GLOB", help="Only these rules or programs, as 'mr/*'.")
+@click.option("--quick", is_flag=True, help="Each rule's shortest program once; no sweep, no stateful programs.")
 @click.option("--budget", default="20s", show_default=True, help="Time for stateful programs, after all others.")
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Fixes every choice by chance.")
 @click.option("--out", default="verbspec-results", show_default=True, type=click.Path(path_type=Path), help="Folder.")
@@ -93,7 +101,14 @@ _profiles = click.option("--profile", "profile", multiple=True, metavar="NAME", 
     type=click.Path(path_type=Path),
     help="Only what failed there; file or folder.",
 )
-def run(adapter: str | None, pairs: Sequence[str], profile: Sequence[str], failed: Path | None, **rest: Any) -> int:
+def run(
+    adapter: str | None,
+    pairs: Sequence[str],
+    profile: Sequence[str],
+    failed: Path | None,
+    waived: Path | None,
+    **rest: Any,
+) -> int:
     """Run conformance against a backend and write a report.
 
     Exit codes: 0 conforms; 1 does not; 2 not decided, or a selected rule did not fire; 3 the suite or the adapter
@@ -107,6 +122,7 @@ def run(adapter: str | None, pairs: Sequence[str], profile: Sequence[str], faile
         if not again.names and not again.programs:
             raise click.UsageError(f"{file} holds no program that failed, so there is nothing to run again")
     wanted = Target(adapter or "", options(pairs), *profiles(profile)).over(saved)
+    rest["waivers"] = waivers.load(waived, load()) if waived is not None else ()
     with opened(wanted) as (backend, engine):
         command = shlex.join(["verbspec", *sys.argv[1:]])
         return running.run(engine, backend, wanted, command, again=again, **rest)
@@ -117,15 +133,24 @@ def run(adapter: str | None, pairs: Sequence[str], profile: Sequence[str], faile
 @_adapter
 @_pairs
 @_profiles
+@_waivers
 @click.option("--seed", type=click.IntRange(0), help="Instead of the program's own; 1 if it has none.")
 @click.option("--full", is_flag=True, help="Print the fixture's steps too.")
 @click.option("--allow-undefined", is_flag=True, help="Make calls that break the consumer's duty; never on hardware.")
-def replay(program: Path, adapter: str | None, pairs: Sequence[str], profile: Sequence[str], **rest: Any) -> int:
+def replay(
+    program: Path,
+    adapter: str | None,
+    pairs: Sequence[str],
+    profile: Sequence[str],
+    waived: Path | None,
+    **rest: Any,
+) -> int:
     """Run the programs of a file; the same program, seed and backend print the same lines.
 
     The file of a failure holds the adapter, its options, the profiles and the seed; what is given here is stronger.
     """
     given = Target(adapter or "", options(pairs), *profiles(profile))
+    rest["waivers"] = waivers.load(waived, load()) if waived is not None else ()
     verdicts = []
     for each in programs.load(program):
         saved = Target(each.adapter, dict(each.options), _one(each.api), _one(each.transport))
@@ -191,16 +216,9 @@ def build_(folder: Path, with_programs: bool) -> int:
     return listing.search_programs() if with_programs else 0
 
 
-@main.command()
-@click.argument("form", type=click.Choice(["html", "junit", "markdown"]))
-@click.argument("results", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="A file; without it the report is printed.")
-def report(form: str, results: Path, out: Path | None) -> int:
-    """Render a results file."""
-    return reporting.render(form, results, out)
-
-
 main.add_command(adapter)
+main.add_command(report)
+main.add_command(waivers_)
 main.add_command(lab_cli.lab)
 
 

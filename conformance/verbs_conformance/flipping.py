@@ -13,7 +13,6 @@ What is known of such flips, and of those that nothing shows, is data: ``unflipp
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import resources
@@ -22,10 +21,11 @@ from typing import Literal
 import msgspec
 
 from verbs_adapters import registry
-from verbs_adapters.contract import Answer, Backend, Hello, Trouble, Value
+from verbs_adapters.contract import Answer, Trouble
 from verbs_conformance import program
 from verbs_conformance.flips import Flip, apply, flips
 from verbs_conformance.judge import Judge, Judgement
+from verbs_conformance.playback import Playback, Recorder
 from verbs_conformance.program import Program
 from verbs_conformance.session import Engine
 from verbs_reference.model import Model
@@ -259,58 +259,3 @@ class Bench:
 def _duty_moved(record: Record, done: Judgement) -> bool:
     """Whether a breach of duty came that had not been there, or calls were made that the record does not have."""
     return done.trouble is not None or (done.failed_step is not None and not record.breach)
-
-
-class Recorder:
-    """A backend that keeps what another one answers."""
-
-    def __init__(self, backend: Backend) -> None:
-        self.backend = backend
-        self.answers: list[Answer | Trouble] = []
-
-    def hello(self) -> Hello:
-        """As the backend says."""
-        return self.backend.hello()
-
-    def reset(self, seed: int) -> Trouble | None:
-        """Start a new record."""
-        self.answers = []
-        return self.backend.reset(seed)
-
-    def call(self, verb: str, args: Mapping[str, Value]) -> Answer | Trouble:
-        """Pass on and keep."""
-        answer = self.backend.call(verb, args)
-        self.answers.append(answer)
-        return answer
-
-    def close(self) -> None:
-        """Close the backend."""
-        self.backend.close()
-
-
-class Playback:
-    """A backend that gives recorded answers, whatever is asked; past the end it crashes."""
-
-    def __init__(self, hello: Hello) -> None:
-        self._hello = hello
-        self.answers: list[Answer | Trouble] = []
-        self._next = 0
-
-    def hello(self) -> Hello:
-        """What the recorded backend said."""
-        return self._hello
-
-    def reset(self, seed: int) -> Trouble | None:  # noqa: ARG002 - a record has its seed
-        """Play from the beginning."""
-        self._next = 0
-        return None
-
-    def call(self, verb: str, args: Mapping[str, Value]) -> Answer | Trouble:  # noqa: ARG002 - nothing is done
-        """The next recorded answer."""
-        if self._next >= len(self.answers):
-            return Trouble("crash", "glue", "the record ends here")
-        self._next += 1
-        return self.answers[self._next - 1]
-
-    def close(self) -> None:
-        """Nothing to give back."""

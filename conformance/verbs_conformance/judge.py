@@ -41,6 +41,10 @@ class Judgement:
     trouble: Trouble | None = None
     reason: str = ""
     seconds: float = 0.0
+    waivers: dict[str, str] = field(default_factory=dict)
+    """The waivers that cover what failed, each with its rule."""
+    amended: bool = False
+    """Whether waivers cover an earlier failure, so that this was judged by a specification that they amend."""
 
     @property
     def broken(self) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import yaml
+from click.core import ParameterSource
 from rich.console import Console
 from rich.table import Table
 
@@ -49,7 +50,9 @@ def run(context: click.Context, kernel: str, device: str, api: str) -> None:
     """Judge a driver: `verbspec run lab -o kernel=... -o device=... -o api=...`, and all options of `run`."""
     root = context.find_root().command
     assert isinstance(root, click.Group)
-    options = [f"-okernel={kernel}", f"-odevice={device}", f"-oapi={api}"]
+    given = {"kernel": kernel, "device": device, "api": api}
+    defaults = {name for name in given if context.get_parameter_source(name) is ParameterSource.DEFAULT}
+    options = [f"-o{name}={value}" for name, value in given.items() if name not in defaults]
     root.main(args=["run", "lab", *options, *context.args], prog_name="verbspec")
 
 

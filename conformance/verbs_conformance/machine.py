@@ -212,10 +212,17 @@ class Driver:
 
 
 class Stateful:
-    """Draws programs until a budget is used up."""
+    """Draws programs until a budget is used up; ``goes_on`` is asked when one failed."""
 
-    def __init__(self, judge: Judge, number: int, budget: float) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        number: int,
+        budget: float,
+        goes_on: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.judge = judge
+        self.goes_on = goes_on
         self.seed = number
         self.until = time.monotonic() + budget
         spec = judge.engine.model.spec
@@ -229,7 +236,7 @@ class Stateful:
         self.done: list[Judgement] = []
 
     def run(self) -> Iterator[Judgement]:
-        """The judgements of all programs; ends at the first failure."""
+        """The judgements of all programs; ends at the first failure behind which it does not go on."""
         machine = machine_class(self.shapes, self._driver, self._finished, len(self.fixtures))
         chunk = 0
         while time.monotonic() < self.until:
@@ -239,7 +246,8 @@ class Stateful:
             self.done = []
             if found is not None:
                 yield found
-                return
+                if not self.goes_on():
+                    return
 
     def draw_chunk(self, machine: type[RuleBasedStateMachine], number: int) -> Judgement | None:
         """Let hypothesis draw a number of programs; the judgement of one that failed."""

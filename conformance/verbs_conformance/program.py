@@ -105,8 +105,8 @@ def parse(text: str, file: str) -> list[Program]:
     try:
         node = read(text, file)
         if isinstance(node, Map) and "programs" in node:
-            return [_program(item) for item in _seq(node[node.key("programs")])]
-        return [_program(node)]
+            return [of_node(item) for item in _seq(node[node.key("programs")])]
+        return [of_node(node)]
     except SpecError as e:
         raise BadProgram(f"{e}\nThe fault is the program file's: correct it and run it again.") from None
 
@@ -205,7 +205,8 @@ def _source(line: str, tree: ast.expr) -> str:
     return line[tree.col_offset : tree.end_col_offset].strip()
 
 
-def _program(node: Node) -> Program:
+def of_node(node: Node) -> Program:
+    """The program of a mapping of a YAML file; SpecError says what is wrong with it."""
     if not isinstance(node, Map):
         raise SpecError("a program is a mapping with program and steps", node.where)
     for key in node:

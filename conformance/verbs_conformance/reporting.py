@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.console import Console
 
+from verbs_conformance import columns
 from verbs_conformance.run import RESULTS
-from verbs_reports import html, junit, markdown
+from verbs_reports import diff, html, junit, markdown
+from verbs_reports.diff import diff as differences
 from verbs_reports.results import ResultsError, read
 
 FORMS = {"html": html.render, "junit": junit.render, "markdown": markdown.render}
+_WAYS = {"better": "green", "otherwise": "yellow", "new": "yellow", "gone": "dim"}
 FILES = {"html": "report.html", "junit": "junit.xml", "markdown": "summary.md"}
 
 
@@ -36,6 +40,25 @@ def render(form: str, results: Path, out: Path | None) -> int:
         out.write_text(text, encoding="utf-8", newline="\n")
         click.echo(f"{form} report written to {out}")
     return 0
+
+
+def compare(before: Path, after: Path, *, as_markdown: bool, out: Path | None) -> int:
+    """Print or write what differs between two runs; 1 if something is worse."""
+    found = differences(read(results_file(before)), read(results_file(after)))
+    if out is not None:
+        out.write_text(diff.render(found), encoding="utf-8", newline="\n")
+        click.echo(f"{found.headline}; written to {out}")
+    elif as_markdown:
+        click.echo(diff.render(found), nl=False)
+    else:
+        console = Console(highlight=False, soft_wrap=True)
+        for fact in found.facts:
+            console.print(fact, markup=False)
+        if found.changes:
+            styles = ["bold red" if c.regression else _WAYS.get(c.way, "") for c in found.changes]
+            columns.table(console, diff.HEAD, [c.row for c in found.changes], styles)
+        console.print(found.headline, markup=False)
+    return 1 if found.regressions else 0
 
 
 def write_all(folder: Path) -> dict[str, Path]:

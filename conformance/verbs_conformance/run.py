@@ -5,6 +5,7 @@ and stateful programs that hypothesis draws until the budget is used up.  Each p
 as it is known, so that whatever ends the run loses nothing.  The rules' verdicts are made at the end:
 
 * a rule that a failed program counts against (``verbs_reports.blame``) is ``fail``;
+* a rule with a waiver is ``unexpected-pass`` if the deviation is gone, ``waived`` if it shows;
 * a rule that only its outer set explained is ``deviation``;
 * a rule that certainly fired is ``pass``;
 * a rule for which ``unwitnessed.yaml`` gives a reason for this backend has the verdict that stands there;
@@ -15,7 +16,7 @@ as it is known, so that whatever ends the run loses nothing.  The rules' verdict
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -23,20 +24,19 @@ from importlib.metadata import version
 from pathlib import Path
 
 from verbs_adapters.contract import Backend, Hello
-from verbs_conformance import acquittal
+from verbs_conformance import acquittal, ruling
 from verbs_conformance import program as programs
 from verbs_conformance.judge import Judge, Judgement, shrink
 from verbs_conformance.machine import Stateful
-from verbs_conformance.program import Program
+from verbs_conformance.program import Program, full_steps
 from verbs_conformance.rerun import Again
 from verbs_conformance.session import Engine
 from verbs_conformance.sweep import Sweep
-from verbs_conformance.unwitnessed import Reason, reasons
-from verbs_reference.options import barring
+from verbs_conformance.tally import Tally, failure, trouble
+from verbs_conformance.waivers import Waiver
+from verbs_conformance.waiving import Waiving
 from verbs_reports import records as r
-from verbs_reports.blame import counts_against
 from verbs_reports.results import Writer
-from verbs_reports.text import plural
 from verbs_reports.verdicts import Verdict, exit_code, worst
 from verbs_spec import SPEC_VERSION
 
@@ -71,48 +71,10 @@ class Settings:
     again: Again | None = None
     """What to run again of an earlier run; None for a run of its own."""
     rounds: int = ROUNDS
-
-
-@dataclass(slots=True)
-class Tally:
-    """What the run has found out so far."""
-
-    fired: dict[str, int] = field(default_factory=dict)
-    programs: dict[str, int] = field(default_factory=dict)
-    failures: dict[str, list[Judgement]] = field(default_factory=dict)
-    deviations: dict[str, int] = field(default_factory=dict)
-    choices: dict[str, set[str]] = field(default_factory=dict)
-    verdicts: list[Verdict] = field(default_factory=list)
-    calls: int = 0
-    unobserved: int = 0
-    belief: int = 1
-    stateful_calls: int = 0
-    stateful_unobserved: int = 0
-    ran: int = 0
-    shown: list[tuple[Judgement, str]] = field(default_factory=list)
-    undecided: list[tuple[Judgement, str]] = field(default_factory=list)
-    """The first judgement of each program that says nothing of the backend, and its file."""
-
-    def add(self, done: Judgement) -> None:
-        """Count one program."""
-        self.ran += 1
-        self.calls += done.calls
-        self.unobserved += done.unobserved
-        if done.program.kind == "stateful":
-            self.stateful_calls += done.calls - done.fixture_calls
-            self.stateful_unobserved += done.unobserved - done.fixture_unobserved
-        self.belief = max(self.belief, done.belief)
-        self.verdicts.append(done.verdict)
-        for rule, count in done.fired.items():
-            self.fired[rule] = self.fired.get(rule, 0) + count
-            self.programs[rule] = self.programs.get(rule, 0) + 1
-        for rule, count in done.deviations.items():
-            self.deviations[rule] = self.deviations.get(rule, 0) + count
-        for name, left in done.choices.items():
-            self.choices.setdefault(name, set(left)).intersection_update(left)
-        rule = blamed(done)
-        if rule:
-            self.failures.setdefault(rule, []).append(done)
+    waivers: tuple[Waiver, ...] = ()
+    """Deviations that are accepted."""
+    quick: bool = False
+    """Only the shortest program of each rule, and what shows the waivers' deviations, once."""
 
 
 class Run:
@@ -131,7 +93,9 @@ class Run:
         self.settings = settings
         self.notice = notice
         self.tally = Tally()
-        self.judge = Judge(engine, backend, hello, programs.fixtures())
+        fixtures = programs.fixtures()
+        self.waiving = Waiving(settings.waivers, engine, backend, hello, fixtures) if settings.waivers else None
+        self.judge = Judge(engine, self.waiving.recorder if self.waiving else backend, hello, fixtures)
         self.rules = [str(rule) for rule in engine.model.spec.rules if self._wants(str(rule))]
         self.note = ""
         self.began = time.monotonic()
@@ -154,13 +118,46 @@ class Run:
             left = [p for p in left if next(sweep.programs(partial(fnmatchcase, pat=p)), None) is None]
         return left
 
-    def programs(self) -> list[Program]:
-        """The directed and regression programs that this run wants."""
+    def programs(self, *, quick: bool = False) -> list[Program]:
+        """The directed and regression programs that this run wants, then the waivers' own that are not among them."""
         s = self.settings
         found = [p for p in programs.shipped("programs") if p.applies(s.api, s.transport)]
+        own = self.waiving.own() if self.waiving is not None else []
+        names = {p.name for p in found}
+        found += [p for p, _ in own if p.name not in names]
         if s.again is not None:
             return [p for p in found if p.name in s.again.names]
-        return [p for p in found if self._selected(p.target) or self._selected(p.name)]
+        wanted = [p for p in found if self._selected(p.target) or self._selected(p.name)]
+        if s.quick or quick:
+            wanted = self._shortest(wanted)
+        names = {p.name for p in wanted}
+        more = [p for p, rules in own if self._selected(p.name) or any(map(self._selected, rules))]
+        return wanted + [p for p in more if p.name not in names]
+
+    def _shortest(self, found: list[Program]) -> list[Program]:
+        """For each rule the program with the fewest steps that is for it, its fixture's among them; a directed one if
+        there is one."""
+        found = sorted(found, key=lambda p: (p.kind != "directed", self.steps(p)))
+        return list({p.target: p for p in reversed(found) if p.target}.values())[::-1]
+
+    def steps(self, program: Program) -> int:
+        """How many steps a program has, those of its fixture among them."""
+        return sum(map(len, full_steps(program, self.judge.fixtures)))
+
+    def planned(self, *, quick: bool = False) -> list[int]:
+        """The steps of each program that will run, but for those that are drawn."""
+        quick = quick or self.settings.quick
+        found = [self.steps(p) for p in self.programs(quick=quick)]
+        if quick:
+            return found
+        again = self.settings.again.programs if self.settings.again is not None else ()
+        return found * self.settings.rounds + [self.steps(p) for p in (*self._sweep(), *(p for p, _ in again))]
+
+    @property
+    def draws(self) -> bool:
+        """Whether programs are drawn if none of the others fails."""
+        s = self.settings
+        return s.budget > 0 and not s.select and not s.quick and s.again is None
 
     def execute(self) -> int:
         """Run everything; the exit code.  Ctrl-C ends the run early and is noted in the footer."""
@@ -175,18 +172,18 @@ class Run:
 
     def _all(self, writer: Writer) -> None:
         s = self.settings
-        for round_ in range(s.rounds):
+        for round_ in range(1 if s.quick else s.rounds):
             for program in self.programs():
                 seed = program.seed if program.seed is not None else s.seed + round_
                 self._done(writer, self.judge.run(program, seed))
-        for program in self._sweep():
+        for program in self._sweep() if not s.quick else ():
             self._done(writer, self.judge.run(program, s.seed))
         if s.again is not None:
             for program, seed in s.again.programs:
                 if program.applies(s.api, s.transport):
                     self._done(writer, self.judge.run(program, seed))
-        elif s.budget > 0 and not self.tally.failures and not s.select:
-            stateful = Stateful(self.judge, s.seed, s.budget)
+        elif self.draws and not self.tally.failures:
+            stateful = Stateful(self.judge, s.seed, s.budget, lambda: self.tally.verdicts[-1] is Verdict.WAIVED)
             for done in stateful.run():
                 self._done(writer, done)
 
@@ -197,8 +194,11 @@ class Run:
 
     def _done(self, writer: Writer, done: Judgement) -> None:
         file = ""
+        if self.waiving is not None:
+            done = self.waiving.explain(done)
+            self.waiving.note(done)
         if done.broken and len(self.tally.shown) < SHOWN and self._is_new(done):
-            done = shrink(self.judge, done)
+            done = done if done.amended else shrink(self.judge, done)
             file = self._save(done)
             self.tally.shown.append((done, file))
         elif done.undecided and all(done.program.name != d.program.name for d, _ in self.tally.undecided):
@@ -266,21 +266,28 @@ class Run:
             unobserved=done.unobserved,
             belief=done.belief,
             failure=failure(done),
-            trouble=_trouble(done),
+            trouble=trouble(done),
             reason=done.reason,
+            waivers=done.waivers,
             seed=done.seed,
             file=file,
         )
 
+    def waiver_records(self) -> list[r.Waiver]:
+        """What became of the waivers so far."""
+        return self.waiving.records() if self.waiving is not None else []
+
+    def rule_records(self) -> list[r.Rule]:
+        """The verdict on each selected rule, and on those that a failed program counts against or a waiver is for."""
+        return ruling.rules(self.engine, self.hello, self.tally, self.rules, self.waiver_records())
+
     def _finish(self, writer: Writer, note: str) -> int:
         verdicts: list[Verdict] = []
-        for choice in self._choices():
-            writer.write(choice)
-            verdicts.append(choice.verdict)
         rules = self.rule_records()
-        for rule in rules:
-            writer.write(rule)
-            verdicts.append(rule.verdict)
+        judged: list[r.Choice | r.Waiver | r.Rule] = [*ruling.choices(self.engine, self.tally)]
+        for found in (*judged, *self.waiver_records(), *rules):
+            writer.write(found)
+            verdicts.append(found.verdict)
         # programs that were selected without a rule speak for themselves
         verdicts += [v for v in self.tally.verdicts if v in _ALWAYS or not rules]
         if note:
@@ -304,98 +311,6 @@ class Run:
             )
         )
         return code
-
-    def rule_records(self) -> list[r.Rule]:
-        """The verdict on each selected rule, and on those that a failed program counts against."""
-        known = reasons()
-        made = []
-        for name in map(str, self.engine.model.spec.rules):
-            if name not in self.rules and name not in self.tally.failures:
-                continue
-            rule = self.engine.model.spec.rules[name]
-            verdict, reason = self._verdict(str(name), known)
-            made.append(
-                r.Rule(
-                    rule=str(name),
-                    object=str(name).split("/", maxsplit=1)[0],
-                    level=rule.level,
-                    status=rule.status,
-                    says=" ".join(str(rule.says).split()),
-                    sources=tuple(str(x) for x in rule.sources),
-                    verdict=verdict,
-                    fired=self.tally.fired.get(name, 0),
-                    programs=self.tally.programs.get(name, 0),
-                    reason=reason,
-                )
-            )
-        return made
-
-    def _verdict(self, rule: str, known: Mapping[str, Reason]) -> tuple[Verdict, str]:
-        failed = self.tally.failures.get(rule)
-        if failed:
-            return (
-                Verdict.FAIL,
-                f"{plural(len(failed), 'failing program')} {'counts' if len(failed) == 1 else 'count'} against it, "
-                f"first {failed[0].program.name}",
-            )
-        if rule in self.tally.deviations:
-            return (
-                Verdict.DEVIATION,
-                f"{self.tally.deviations[rule]} times a result that the rule allows and does not prefer",
-            )
-        if self.tally.fired.get(rule):
-            return Verdict.PASS, ""
-        if rule in known and known[rule].applies(self.hello.capabilities):
-            return known[rule].verdict, known[rule].text
-        choice = barring(self.engine.model, rule, self.tally.choices)
-        if choice:
-            options = " or ".join(sorted(self.tally.choices[choice]))
-            return (
-                Verdict.CHOICE,
-                f"The device takes {options} of the choice {choice}, which the rule is not about.",
-            )
-        return Verdict.NOT_RUN, "no program fired it for certain"
-
-    def _choices(self) -> list[r.Choice]:
-        made = []
-        for name, (known, stable) in self.engine.model.voc.choices.items():
-            taken = tuple(o for o in known if o in self.tally.choices.get(name, set()))
-            empty = stable and name in self.tally.choices and not taken
-            made.append(
-                r.Choice(
-                    choice=name,
-                    options=known,
-                    taken=taken,
-                    stable=stable,
-                    verdict=Verdict.FAIL if empty else Verdict.CHOICE,
-                )
-            )
-        return made
-
-
-def blamed(done: Judgement) -> str:
-    """The rule that a failed program counts against."""
-    return counts_against(done.program.target, done.suspects)
-
-
-def failure(done: Judgement) -> r.Failure | None:
-    """What a program's record says of the step that nothing explains."""
-    if done.refused is None or done.failed_step is None:
-        return None
-    rule = blamed(done) or "no rule"
-    return r.Failure(
-        step=max(len(done.lines) - done.fixture_lines, 1),
-        action=str(done.failed_step),
-        seen=done.lines[-1].rsplit(" -> ", 1)[-1],
-        allowed=done.allowed,
-        suspects=done.suspects,
-        message=f"no rule explains what {done.failed_step.call} returned; this counts against {rule}",
-    )
-
-
-def _trouble(done: Judgement) -> r.Trouble | None:
-    t = done.trouble
-    return None if t is None else r.Trouble(kind=t.kind, whose=t.whose, message=t.message, evidence=t.evidence)
 
 
 def _version() -> str:

@@ -13,17 +13,27 @@ from verbs_adapters.contract import Backend
 from verbs_conformance import columns, reporting
 from verbs_conformance import program as programs
 from verbs_conformance.judge import Judge, Judgement
+from verbs_conformance.pace import Pace
 from verbs_conformance.program import Program
 from verbs_conformance.rerun import Again
-from verbs_conformance.run import RESULTS, SHOWN, Run, Settings, Tally, blamed
+from verbs_conformance.run import RESULTS, SHOWN, Run, Settings
 from verbs_conformance.session import Engine
 from verbs_conformance.start import INTERRUPTED
+from verbs_conformance.tally import Tally, blamed
 from verbs_conformance.target import Target
+from verbs_conformance.waivers import Waiver
+from verbs_conformance.waiving import Waiving
 from verbs_reports.text import plural
 from verbs_reports.verdicts import NOTHING_SELECTED, Verdict
 from verbs_spec.errors import near
 
-_STYLES = {Verdict.PASS: "", Verdict.FAIL: "bold red", Verdict.NOT_RUN: "yellow", Verdict.DEVIATION: "yellow"}
+_STYLES = {
+    Verdict.PASS: "",
+    Verdict.FAIL: "bold red",
+    Verdict.UNEXPECTED_PASS: "bold red",
+    Verdict.NOT_RUN: "yellow",
+    Verdict.DEVIATION: "yellow",
+}
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -52,7 +62,9 @@ def run(
     out: Path,
     strict: bool,
     full: bool,
+    quick: bool,
     again: Again | None,
+    waivers: tuple[Waiver, ...] = (),
 ) -> int:
     """Run, with a line of progress, then the table of rules, the failures and where the report is."""
     api, transport = engine.model.spec.selected or ("", "")
@@ -68,6 +80,8 @@ def run(
         target.adapter,
         dict(target.options),
         again,
+        waivers=waivers,
+        quick=quick,
     )
     console = Console(highlight=False, soft_wrap=True)
     hello = backend.hello()
@@ -75,10 +89,13 @@ def run(
     with console.status("running") as status:
 
         def notice(done: Judgement, tally: Tally) -> None:
+            if text := pace.told(done):
+                console.print(text, markup=False)
             failures = sum(map(len, tally.failures.values()))
             status.update(f"{tally.ran} programs, {tally.calls} calls, {failures} failed; {done.program.name}")
 
         job = Run(engine, backend, hello, settings, notice)
+        pace = Pace(job)
         for pattern in job.unmatched():
             _nothing_matches(engine, pattern)
         code = job.execute()
@@ -102,6 +119,7 @@ def _tell(console: Console, job: Run, code: int, full: bool) -> int:
         return code
     try:
         _table(console, job)
+        _waivers(console, job)
         for done, file in t.shown:
             _failure(console, job.engine, done, out / file if file else None, full)
         _undecided(console, job)
@@ -131,6 +149,20 @@ def _table(console: Console, job: Run) -> None:
             console,
             ("rule", "verdict", "fired", "reason"),
             [(x.rule, str(x.verdict), str(x.fired), x.reason) for x in records],
+            [_STYLES.get(x.verdict, "dim") for x in records],
+        )
+
+
+def _waivers(console: Console, job: Run) -> None:
+    """What the waivers cover, whatever came of it."""
+    records = job.waiver_records()
+    if job.waiving is not None and job.waiving.others:
+        console.print(f"{plural(job.waiving.others, 'waiver')} not for this backend under these profiles")
+    if records:
+        columns.table(
+            console,
+            ("waiver", "rule", "verdict", "programs", "reason"),
+            [(x.waiver, x.rule, str(x.verdict), str(x.covered), x.note or x.reason) for x in records],
             [_STYLES.get(x.verdict, "dim") for x in records],
         )
 
@@ -169,24 +201,33 @@ def transcript(engine: Engine, done: Judgement, full: bool) -> list[str]:
     if done.refused is not None:
         lines += [f"       allowed: {text}" for text in done.allowed]
         lines.append(f"  suspects: {', '.join(done.suspects)}")
-        rule = engine.model.spec.rules.get(blamed(done))
+        rule = engine.model.spec.rules.get(next(iter(done.waivers.values()), "") or blamed(done))
         if rule is not None:
             lines.append(f"  {rule.id} says: {' '.join(str(rule.says).split())}")
     if done.trouble is not None:
         lines.append(f"  {done.trouble.kind}, the fault is the {done.trouble.whose}'s: {done.trouble.message}")
         lines += [f"    | {text}" for text in done.trouble.evidence.splitlines()[-10:]]
-    elif done.reason:
+    if done.trouble is None and done.reason:
         lines.append(f"  {done.reason}")
     return lines
 
 
 def replay(
-    engine: Engine, backend: Backend, program: Program, *, seed: int | None, full: bool, allow_undefined: bool
+    engine: Engine,
+    backend: Backend,
+    program: Program,
+    *,
+    seed: int | None,
+    full: bool,
+    allow_undefined: bool,
+    waivers: tuple[Waiver, ...] = (),
 ) -> Verdict:
     """Run a program again and print what happens; a seed given here is stronger than the program's."""
-    judge = Judge(engine, backend, backend.hello(), programs.fixtures(), allow_undefined=allow_undefined)
+    hello, fixtures = backend.hello(), programs.fixtures()
+    waiving = Waiving(waivers, engine, backend, hello, fixtures)
+    judge = Judge(engine, waiving.recorder, hello, fixtures, allow_undefined=allow_undefined)
     own = 1 if program.seed is None else program.seed
-    done = judge.run(program, own if seed is None else seed)
+    done = waiving.explain(judge.run(program, own if seed is None else seed))
     click.echo(title(done))
     for line in transcript(engine, done, full):
         click.echo(line)

@@ -65,6 +65,10 @@ def options(pairs: Sequence[str]) -> dict[str, str]:
         key, sign, value = pair.partition("=")
         if not sign or not key:
             raise click.UsageError(f"-o {pair}: an adapter option is KEY=VALUE")
+        if key in found:
+            raise click.UsageError(
+                f"-o {key}={found[key]} and -o {pair}: an adapter option is given once; leave one of the two out"
+            )
         found[key] = value
     return found
 

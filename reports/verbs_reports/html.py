@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from verbs_reports.results import Program, Results
 from verbs_reports.summary import CONTEXT, blamed, facts_of, replay_command, steps_of, summarize
 from verbs_reports.text import clean, plural
-from verbs_reports.verdicts import Verdict
+from verbs_reports.verdicts import BROKEN, Verdict
 
 SHOWN: Final = 200
 """How many programs are told in full; the others are counted."""
@@ -91,6 +91,7 @@ _ENVIRONMENT: Final = Environment(
 )
 _ENVIRONMENT.globals |= {
     "blamed": blamed,
+    "broken": BROKEN,
     "context": CONTEXT,
     "plural": plural,
     "replay_command": replay_command,

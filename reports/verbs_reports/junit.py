@@ -1,6 +1,6 @@
 """JUnit: results as JUnit XML, for CI systems.
 
-One test suite an object with one test case a rule; one for the choices; one for the programs; one,
+One test suite an object with one test case a rule; one for the choices; one for the waivers; one for the programs; one,
 ``verbspec.run``, with a single case that is an error when the run did not end.  What is neither a failure
 nor an error but did not pass either is *skipped* with its verdict and reason, since JUnit knows nothing in
 between.
@@ -17,7 +17,7 @@ from typing import Final
 from junitparser import Error, JUnitXml, Skipped, TestCase, TestSuite
 from junitparser import Failure as Failed
 
-from verbs_reports.results import Choice, Header, Program, Results
+from verbs_reports.results import Choice, Header, Program, Results, Waiver
 from verbs_reports.summary import RuleLine, Summary, blamed, facts_of, replay_command, steps_of, summarize
 from verbs_reports.text import clean, one_line, plural
 from verbs_reports.verdicts import BROKEN, UNDECIDED, Verdict
@@ -43,6 +43,9 @@ def render(results: Results) -> str:
     if results.choices:
         cases = [_choice(choice) for choice in results.choices]
         document.add_testsuite(_suite("verbspec.choices", header, cases))
+    if results.waivers:
+        cases = [_waiver(waiver) for waiver in results.waivers]
+        document.add_testsuite(_suite("verbspec.waivers", header, cases))
     cases = [_program(program) for program in results.programs]
     document.add_testsuite(_suite("verbspec.programs", header, cases))
     document.update_statistics()
@@ -88,6 +91,7 @@ def _run(results: Results, summary: Summary) -> TestCase:
 
 def _has_broken(results: Results) -> bool:
     found = {record.verdict for record in results.rules} | {record.verdict for record in results.choices}
+    found |= {record.verdict for record in results.waivers}
     return bool(BROKEN & (found | {record.verdict for record in results.programs}))
 
 
@@ -111,6 +115,14 @@ def _choice(choice: Choice) -> TestCase:
     return case
 
 
+def _waiver(waiver: Waiver) -> TestCase:
+    case = TestCase(one_line(waiver.waiver), "verbspec.waivers")
+    text = [f"rule {waiver.rule}, program {waiver.program}", waiver.reason, *waiver.evidence]
+    text += [f"instead, {field}: {value}" for field, value in waiver.instead.items()]
+    _judge(case, waiver.verdict, waiver.note or waiver.reason, "\n".join(text))
+    return case
+
+
 def _program(program: Program) -> TestCase:
     case = TestCase(one_line(program.name), f"verbspec.programs.{program.kind}")
     reason = program.reason
@@ -128,7 +140,7 @@ def _judge(case: TestCase, verdict: Verdict, reason: str, text: str) -> None:
         kind = Error if verdict is Verdict.ERROR else Failed
         case.result = [_result(kind, verdict, reason, text)]
     elif verdict in _SKIPPED:
-        case.result = [_result(Skipped, verdict, reason, "")]
+        case.result = [_result(Skipped, verdict, reason, text if verdict is Verdict.WAIVED else "")]
     elif verdict is not Verdict.PASS:
         case.system_out = clean(f"{verdict}: {reason}\n{text}".strip())
 

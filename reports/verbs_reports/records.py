@@ -106,6 +106,7 @@ class Program(Line, frozen=True, kw_only=True, tag="program"):
     reason: str = ""
     seed: Count = 0
     file: str = ""
+    waivers: dict[str, Name] = {}
 
 
 class Rule(Line, frozen=True, kw_only=True, tag="rule"):
@@ -133,6 +134,20 @@ class Choice(Line, frozen=True, kw_only=True, tag="choice"):
     verdict: Verdict
 
 
+class Waiver(Line, frozen=True, kw_only=True, tag="waiver"):
+    """A deviation that is accepted, and whether it still shows."""
+
+    waiver: Name
+    rule: Name
+    program: Name
+    verdict: Verdict
+    covered: Count
+    instead: dict[str, str] = {}
+    reason: Name
+    evidence: tuple[str, ...]
+    note: str = ""
+
+
 class Footer(Line, frozen=True, kw_only=True, tag="footer"):
     """How the run ended.  The last line; without it the file is truncated."""
 
@@ -147,8 +162,15 @@ class Footer(Line, frozen=True, kw_only=True, tag="footer"):
     note: str = ""
 
 
-Record = Header | Program | Rule | Choice | Footer
-KINDS: Final = {"choice": Choice, "footer": Footer, "header": Header, "program": Program, "rule": Rule}
+Record = Header | Program | Rule | Choice | Waiver | Footer
+KINDS: Final = {
+    "choice": Choice,
+    "footer": Footer,
+    "header": Header,
+    "program": Program,
+    "rule": Rule,
+    "waiver": Waiver,
+}
 """The records by the word that stands in their field ``record``."""
 
 

@@ -1,7 +1,7 @@
 """Results: a run as a file and as a value; the writer and the reader.
 
-One file a run, JSON lines, one record a line: ``header``, then ``program``, ``rule`` and ``choice`` in
-any order, ``footer`` last.  The records are those of :mod:`verbs_reports.records`, offered here too.
+One file a run, JSON lines, one record a line: ``header``, then ``program``, ``rule``, ``choice`` and
+``waiver`` in any order, ``footer`` last.  The records are those of :mod:`verbs_reports.records`, offered here too.
 
 No footer means that the run did not end.  That is a fact about the run, not a fault of the file, so it
 is no exception: :attr:`Results.truncated` says so, and so does every report.  A last line that is half
@@ -30,6 +30,7 @@ from verbs_reports.records import (
     Record,
     Rule,
     Trouble,
+    Waiver,
     schema,
 )
 from verbs_reports.verdicts import UNDECIDED, Verdict, worst
@@ -48,6 +49,7 @@ __all__ = [
     "ResultsError",
     "Rule",
     "Trouble",
+    "Waiver",
     "Writer",
     "read",
     "schema",
@@ -68,6 +70,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     programs: tuple[Program, ...] = ()
     rules: tuple[Rule, ...] = ()
     choices: tuple[Choice, ...] = ()
+    waivers: tuple[Waiver, ...] = ()
     footer: Footer | None = None
     half_line: bool = False
 
@@ -78,12 +81,13 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of the footer, the rules and the choices.
+        """The worst of the footer, the rules, the choices and the waivers.
 
         A truncated run is at best ``inconclusive``; as it has perhaps no rule records, its programs
         count too.
         """
         found = [rule.verdict for rule in self.rules] + [choice.verdict for choice in self.choices]
+        found += [waiver.verdict for waiver in self.waivers]
         if self.footer is not None:
             return worst([self.footer.verdict, *found])
         found += [program.verdict for program in self.programs if program.verdict not in UNDECIDED]
@@ -186,6 +190,7 @@ class _Reader:
         self.programs: list[Program] = []
         self.rules: dict[str, Rule] = {}
         self.choices: dict[str, Choice] = {}
+        self.waivers: dict[str, Waiver] = {}
         self.footer: Footer | None = None
         self.half_line = False
 
@@ -227,6 +232,9 @@ class _Reader:
         elif isinstance(record, Choice):
             self._once(where, "choice", record.choice, self.choices)
             self.choices[record.choice] = record
+        elif isinstance(record, Waiver):
+            self._once(where, "waiver", record.waiver, self.waivers)
+            self.waivers[record.waiver] = record
         else:
             self.footer = record
 
@@ -245,6 +253,7 @@ class _Reader:
             programs=tuple(self.programs),
             rules=tuple(self.rules.values()),
             choices=tuple(self.choices.values()),
+            waivers=tuple(self.waivers.values()),
             footer=self.footer,
             half_line=self.half_line,
         )

@@ -115,7 +115,10 @@ def summarize(results: Results) -> Summary:
 
 
 def blamed(program: Program) -> str:
-    """Give the id of the rule that a program speaks about: see :mod:`verbs_reports.blame`; or its target, or ``""``."""
+    """Give the id of the rule that a program speaks about: that of the waiver that covers it, else see
+    :mod:`verbs_reports.blame`; or its target, or ``""``."""
+    if program.waivers:
+        return next(iter(program.waivers.values()))
     suspects = program.failure.suspects if program.failure is not None else ()
     return counts_against(program.target, suspects) or program.target
 

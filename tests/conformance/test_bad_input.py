@@ -62,6 +62,13 @@ def test_program(text: str, words: list[str], tmp_path: Path) -> None:
             ["did you mean 'inv-ignores-pd'", "Nothing was started"],
         ),
         (["run", "softhca", "-o", "pace"], 4, ["KEY=VALUE"]),
+        (["run", "softhca", "-o", "pace=lazy", "-o", "pace=eager"], 4, ["-o pace=lazy", "-o pace=eager", "once"]),
+        (["run", "softhca", "--waivers", "nowhere.yaml"], 4, ["nowhere.yaml cannot be read"]),
+        (["replay", "nowhere.yaml", "--waivers", "gone.yaml"], 4, ["gone.yaml cannot be read"]),
+        (["report", "diff", "one.jsonl"], 4, ["AFTER"]),
+        (["report", "diff", "one.jsonl", "two.jsonl"], 4, ["one.jsonl: cannot be read"]),
+        (["report", "pdf", "one.jsonl"], 4, ["pdf"]),
+        (["lab", "run", "-o", "kernel=6.1", "--kernel", "7.2"], 4, ["-o kernel=7.2", "-o kernel=6.1"]),
         (["run", "softhca", "--profile", "linux-kernal"], 4, ["did you mean 'linux-kernel'", "Known", "roce"]),
         (["run", "--profile", "ib", "--profile", "roce"], 4, ["--profile ib", "--profile roce", "both transport"]),
         (["prove", "--profile", "linux-kernel", "--profile", "linux-kernel-2008"], 4, ["both api profiles"]),
@@ -108,5 +115,75 @@ def test_results_that_are_none(content: bytes, words: list[str], tmp_path: Path)
     ended = verbspec("report", "html", str(path))
 
     assert ended.code == 4, ended.text
+    for word in words:
+        assert word in ended.text
+
+
+WAIVER = """
+waivers:
+  - waiver: one
+    rule: inv/foreign
+    for: {backend: softhca}
+    program: regress/foreign-invalidation
+    reason: words
+    evidence: [words]
+"""
+
+WAIVERS = [
+    ("waivers: []\n", ["w.yaml:1:1", "empty list"]),
+    ("waiver: []\n", ["w.yaml:1:1", "unknown key 'waiver'", "did you mean 'waivers'"]),
+    ("waivers: {}\n", ["w.yaml:1:10", "must be a list"]),
+    ("waivers:\n  - one\n", ["w.yaml:2:5", "a waiver is the text 'one'", "must be a mapping"]),
+    (WAIVER.replace("rule: inv", "rul: inv"), ["w.yaml:4:5", "unknown key 'rul'", "did you mean 'rule'", "evidence"]),
+    (WAIVER.replace("    reason: words\n", ""), ["w.yaml:3:5", "a waiver lacks reason"]),
+    (WAIVER.replace("waiver: one", "waiver: One"), ["w.yaml:3:13", "'One'", "lower-case"]),
+    (WAIVER.replace("inv/foreign", "inv/*"), ["w.yaml:4:11", "a pattern", "one rule", "one waiver a rule"]),
+    (
+        WAIVER.replace("inv/foreign", "inv/foregn"),
+        ["w.yaml:4:11", "'inv/foregn'", "did you mean 'inv/foreign'", "inv/again"],
+    ),
+    (WAIVER.replace("inv/foreign", "[inv/foreign]"), ["w.yaml:4:11", "a list", "must be text"]),
+    (WAIVER.replace("inv/foreign", "mr/map-owned"), ["w.yaml:4:11", "duty of the consumer"]),
+    (WAIVER.replace("{backend: softhca}", "{}"), ["w.yaml:5:10", "every backend would be excused", "kernel"]),
+    (
+        WAIVER.replace("backend: soft", "driver: soft"),
+        ["w.yaml:5:11", "unknown key 'driver'", "backend, version, device"],
+    ),
+    (WAIVER.replace("softhca", "{a: b}"), ["w.yaml:5:20", "must be text"]),
+    (WAIVER.replace("backend: softhca", "api: linux-kernal"), ["w.yaml:5:16", "did you mean 'linux-kernel'"]),
+    (WAIVER.replace("foreign-inv", "foregn-inv"), ["w.yaml:6:14", "did you mean 'regress/foreign-invalidation'"]),
+    (WAIVER.replace("regress/foreign-invalidation", "p.yaml"), ["w.yaml:6:14", "p.yaml cannot be read"]),
+    (
+        WAIVER.replace("regress/foreign-invalidation", "{program: regress/register-valid, steps: 'settle()'}"),
+        ["w.yaml:6:24", "like one that ships"],
+    ),
+    (WAIVER.replace("regress/foreign-invalidation", "{program: p, step: x}"), ["w.yaml:6:27", "unknown key 'step'"]),
+    (
+        WAIVER.replace("backend: softhca", "api: linux-user"),
+        ["w.yaml:6:14", "waiver one applies under no profile", "regress/foreign-invalidation"],
+    ),
+    (WAIVER.replace("[words]", "words"), ["w.yaml:8:15", "must be a list"]),
+    (WAIVER + "    instead: {}\n", ["w.yaml:9:14", "may replace do"]),
+    (WAIVER + "    instead: {returns: [EINVAL]}\n", ["w.yaml:9:15", "unknown key 'returns'", "the keys are do"]),
+    (WAIVER + "    instead: {do: finish(w, SUCCESS)}\n", ["w.yaml:9:", "SUCCESS", "quote it"]),
+    (WAIVER + "    instead: {do: 'finish(w, SUCESS)'}\n", ["w.yaml:9:30", "SUCESS"]),
+    (WAIVER + "    instead: {do: 'w.state = VALID'}\n", ["w.yaml:9:", "state", "waiver file's"]),
+    (WAIVER + WAIVER.replace("\nwaivers:\n", ""), ["w.yaml:9:13", "'one' is there already", "w.yaml:3:13"]),
+    (
+        WAIVER + WAIVER.replace("\nwaivers:\n", "").replace("waiver: one", "waiver: two"),
+        ["w.yaml:9:13", "waiver two is for", "that one is for", "leave one out"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), WAIVERS)
+def test_waiver_file(text: str, words: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(text, encoding="utf-8")
+
+    ended = verbspec("waivers", "check", str(path))
+
+    assert ended.code == 4, ended.text
+    assert "The fault is the waiver file's" in ended.text
     for word in words:
         assert word in ended.text

@@ -123,3 +123,32 @@ def test_results_without_a_failure_are_not_run_again(tmp_path: Path) -> None:
 
     assert ended.code == 4
     assert "holds no program that failed" in ended.text
+
+
+def test_a_quick_run_has_one_program_a_rule_and_decides_as_much(tmp_path: Path) -> None:
+    ended = verbspec("run", "softhca", "--quick", "--out", str(tmp_path))
+    found = read(tmp_path / "results.jsonl")
+
+    assert ended.code == 0, ended.text
+    assert found.footer is not None
+    assert len(found.programs) == len(names(found)) <= len(found.rules)
+    assert not any(p.name.startswith("sweep/") or p.kind == "stateful" for p in found.programs)
+    assert Verdict.NOT_RUN not in {r.verdict for r in found.rules}
+
+
+def test_two_runs_are_compared(tmp_path: Path) -> None:
+    for name, more in (("before", ()), ("after", FAULT)):
+        run(tmp_path / name, "softhca", *more, "--select", "regress/register-valid")
+    before, after = str(tmp_path / "before"), str(tmp_path / "after")
+
+    worse = verbspec("report", "diff", before, after)
+    better = verbspec("report", "diff", after, before, "--markdown")
+    same = verbspec("report", "diff", after, after, "--out", str(tmp_path / "diff.md"))
+
+    assert worse.code == 1, worse.text
+    assert "program regress/register-valid" in worse.text
+    assert "options: " in worse.text
+    assert better.code == 0, better.text
+    assert better.text.startswith("# NO REGRESSION")
+    assert same.code == 0, same.text
+    assert (tmp_path / "diff.md").read_text(encoding="utf-8").startswith("# NO REGRESSION")

@@ -111,7 +111,7 @@ DAMAGE: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     "no-record": (lambda _: [b'{"a": 1}\n'], r":1: no record"),
     "unknown-record": (
         lambda lines: [lines[0], b'{"record": "progam"}\n'],
-        r":2: unknown record 'progam'\. Known: choice, footer, header, program, rule\.",
+        r":2: unknown record 'progam'\. Known: choice, footer, header, program, rule, waiver\.",
     ),
     "record-no-text": (lambda lines: [lines[0], b'{"record": []}\n'], r":2: unknown record \[\]"),
     "record-before-header": (lambda lines: lines[1:], r":1: a program record before the header"),

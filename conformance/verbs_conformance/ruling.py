@@ -1,0 +1,98 @@
+"""Verdicts on rules and choices, from what a run has counted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from verbs_adapters.contract import Hello
+from verbs_conformance.session import Engine
+from verbs_conformance.tally import Tally
+from verbs_conformance.unwitnessed import Reason, reasons
+from verbs_reference.options import barring
+from verbs_reports import records as r
+from verbs_reports.text import plural
+from verbs_reports.verdicts import Verdict
+
+
+def rules(
+    engine: Engine, hello: Hello, tally: Tally, wanted: Collection[str], waivers: Sequence[r.Waiver]
+) -> list[r.Rule]:
+    """The verdict on each rule that is wanted, that a failed program counts against, or that a waiver is for."""
+    known = reasons()
+    made = []
+    waived = {w.rule: w for w in sorted(waivers, key=lambda w: w.verdict.severity)}
+    for name in map(str, engine.model.spec.rules):
+        if name not in wanted and name not in tally.failures and name not in waived:
+            continue
+        rule = engine.model.spec.rules[name]
+        verdict, reason = _with_waiver(name, tally, waived) or _verdict(engine, hello, tally, name, known)
+        made.append(
+            r.Rule(
+                rule=name,
+                object=name.split("/", maxsplit=1)[0],
+                level=rule.level,
+                status=rule.status,
+                says=" ".join(str(rule.says).split()),
+                sources=tuple(str(x) for x in rule.sources),
+                verdict=verdict,
+                fired=tally.fired.get(name, 0),
+                programs=tally.programs.get(name, 0),
+                reason=reason,
+            )
+        )
+    return made
+
+
+def _with_waiver(rule: str, tally: Tally, waived: Mapping[str, r.Waiver]) -> tuple[Verdict, str] | None:
+    """What a rule's worst waiver makes of it, None if there is none or a failure stands beside it."""
+    if rule in tally.failures or rule not in waived:
+        return None
+    waiver = waived[rule]
+    if waiver.verdict is Verdict.WAIVED:
+        shown = plural(len(tally.waived.get(rule, ())), "failing program")
+        return Verdict.WAIVED, f"waived by {waiver.waiver}, {shown}: {waiver.reason}"
+    if waiver.verdict is Verdict.UNEXPECTED_PASS:
+        return Verdict.UNEXPECTED_PASS, f"waiver {waiver.waiver}: {waiver.note}"
+    return None
+
+
+def _verdict(engine: Engine, hello: Hello, tally: Tally, rule: str, known: Mapping[str, Reason]) -> tuple[Verdict, str]:
+    failed = tally.failures.get(rule)
+    if failed:
+        return (
+            Verdict.FAIL,
+            f"{plural(len(failed), 'failing program')} {'counts' if len(failed) == 1 else 'count'} against it, "
+            f"first {failed[0].program.name}",
+        )
+    if rule in tally.deviations:
+        return (
+            Verdict.DEVIATION,
+            f"{tally.deviations[rule]} times a result that the rule allows and does not prefer",
+        )
+    if tally.fired.get(rule):
+        return Verdict.PASS, ""
+    if rule in known and known[rule].applies(hello.capabilities):
+        return known[rule].verdict, known[rule].text
+    choice = barring(engine.model, rule, tally.choices)
+    if choice:
+        options = " or ".join(sorted(tally.choices[choice]))
+        return Verdict.CHOICE, f"The device takes {options} of the choice {choice}, which the rule is not about."
+    return Verdict.NOT_RUN, "no program fired it for certain"
+
+
+def choices(engine: Engine, tally: Tally) -> list[r.Choice]:
+    """What the backend does where the sources leave it open."""
+    made = []
+    for name, (known, stable) in engine.model.voc.choices.items():
+        taken = tuple(o for o in known if o in tally.choices.get(name, set()))
+        empty = stable and name in tally.choices and not taken
+        made.append(
+            r.Choice(
+                choice=name,
+                options=known,
+                taken=taken,
+                stable=stable,
+                verdict=Verdict.FAIL if empty else Verdict.CHOICE,
+            )
+        )
+    return made
