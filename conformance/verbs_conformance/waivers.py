@@ -26,7 +26,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +93,9 @@ class Waiver:
 
     def runs(self, api: str, transport: str) -> Program | None:
         """The program that shows the deviation, None if there is none under these profiles."""
-        found = [self.own] if self.own is not None else [p for p in _shipped() if p.name == self.program]
+        found = (
+            [self.own] if self.own is not None else [p for p in programs.shipped("programs") if p.name == self.program]
+        )
         return next((p for p in found if p.applies(api, transport)), None)
 
 
@@ -226,14 +227,9 @@ def _matches(key: str, wanted: str, fact: str) -> bool:
     return fnmatchcase(fact, wanted)
 
 
-@cache
-def _shipped() -> list[Program]:
-    return programs.shipped("programs")
-
-
 def _program(node: Node, what: str, folder: Path) -> tuple[Text, Program | None]:
     """The program's name, and the program if it is the file's own: in place, or in another file."""
-    known = [p.name for p in _shipped()]
+    known = [p.name for p in programs.shipped("programs")]
     if isinstance(node, Map):
         own = replace(programs.of_node(node), kind="replay")
         place = nodes.text(node[node.key("program")], what)
