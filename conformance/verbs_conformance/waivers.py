@@ -95,8 +95,6 @@ class Waiver:
         """The program that shows the deviation, None if there is none under these profiles."""
         shipped = [p for p in programs.shipped("programs") if p.name == self.program]
         found = [self.own] if self.own is not None else shipped
-            [self.own] if self.own is not None else [p for p in programs.shipped("programs") if p.name == self.program]
-        )
         return next((p for p in found if p.applies(api, transport)), None)
 
 
