@@ -87,8 +87,8 @@ MASKS = {
     "UNKNOWN": STATE,
 }
 MTU_1024 = 3
-IWARP_MASKS = {state: STATE for state in MASKS} | {"INIT": STATE | ACCESS_FLAGS}
-"""As the kernel's iWARP connection manager asks for them: the way to the peer is the stream."""
+IWARP_MASKS = dict.fromkeys(MASKS, STATE) | {"INIT": STATE | ACCESS_FLAGS}
+"""As the connection manager asks for them: the stream is the way to the peer."""
 OUTSTANDING_READS = 16
 ACK_TIMEOUT = 14  # 4.096 us * 2**14 = 67 ms: longer than a slow machine delays an answer, or it would retry
 RETRIES = 3  # and not 7, which rxe_comp.c takes for ever
