@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -148,15 +149,19 @@ def replay(
     """Run the programs of a file; the same program, seed and backend print the same lines.
 
     The file of a failure holds the adapter, its options, the profiles and the seed; what is given here is stronger.
+    Programs that follow each other and want the same backend share it.
     """
     given = Target(adapter or "", options(pairs), *profiles(profile))
     rest["waivers"] = waivers.load(waived, load()) if waived is not None else ()
     verdicts = []
-    for each in programs.load(program):
-        saved = Target(each.adapter, dict(each.options), _one(each.api), _one(each.transport))
-        with opened(given.over(saved)) as (backend, engine):
-            verdicts.append(running.replay(engine, backend, each, **rest))
+    for target, group in groupby(programs.load(program), lambda each: given.over(_saved(each))):
+        with opened(target) as (backend, engine):
+            verdicts += [running.replay(engine, backend, each, **rest) for each in group]
     return exit_code(verdicts)
+
+
+def _saved(program: programs.Program) -> Target:
+    return Target(program.adapter, dict(program.options), _one(program.api), _one(program.transport))
 
 
 def _one(words: Sequence[str]) -> str:

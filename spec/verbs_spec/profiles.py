@@ -95,8 +95,9 @@ def _bodies(first: Profile, second: Profile) -> dict[str, Text]:
 def _changed(rule: RuleT, deltas: list[Delta]) -> RuleT:
     for delta in deltas:
         empty = () if delta.field in ("returns", "prefer") else None
+        value = str(delta.value) if delta.field == "level" else delta.value  # a word, as in a rule of its own
         new: dict[str, Any] = {
-            delta.field: empty if delta.value is None else delta.value,
+            delta.field: empty if delta.value is None else value,
             "deltas": (*rule.deltas, delta),
             "sources": tuple(dict.fromkeys((*rule.sources, *delta.sources))),
         }

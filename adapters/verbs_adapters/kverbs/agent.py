@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kernel verbs for the suite: speaks the remote protocol on standard input and output, and to /dev/kverbs.
 
-Usage: agent.py --device DEVICE     (an RDMA device, like rxe0; needs root and the module `kverbs`)
+Usage: agent.py --device DEVICE [--address IPV4]    (an RDMA device, like rxe0; needs root and the module `kverbs`)
 
 Theory of operation
 -------------------
@@ -13,6 +13,7 @@ Some things are the agent's own:
 
 * the attributes of a queue pair that the contract leaves to the adapter: both ends of a connection are on one device,
   the transport retry ends after about 0.3 s, receivers that are not ready are asked again for ever;
+* the steps of an iWARP connection (at `can_join`);
 * `settle`.  A software device works in kernel threads and timers that nobody outside can ask.  So the agent gives
   itself the lowest priority that there is (SCHED_IDLE: on one processor it then runs only when no work is left) and
   sleeps for longer than the timers that drive a retry.  Where a queue pair talks to a peer that no longer listens, it
@@ -27,6 +28,7 @@ import errno
 import fcntl
 import json
 import os
+import socket
 import struct
 import sys
 import time
@@ -55,7 +57,7 @@ IOCTL_CALL = _iowr(2, CALL.size)
 _VERBS = """
     alloc_buffer free_buffer write_buffer read_buffer alloc_pd dealloc_pd create_cq destroy_cq poll_cq arm_cq
     create_qp destroy_qp modify_qp query_qp alloc_mr map_mr_sg update_fast_reg_key dereg_mr post_send post_recv
-    modify_qp_is_ok
+    modify_qp_is_ok connect_qp
 """
 NUMBERS = {verb: number for number, verb in enumerate(_VERBS.split(), 1)}
 
@@ -85,10 +87,13 @@ MASKS = {
     "UNKNOWN": STATE,
 }
 MTU_1024 = 3
+IWARP_MASKS = dict.fromkeys(MASKS, STATE) | {"INIT": STATE | ACCESS_FLAGS}
+"""As the connection manager asks for them: the stream is the way to the peer."""
 OUTSTANDING_READS = 16
 ACK_TIMEOUT = 14  # 4.096 us * 2**14 = 67 ms: longer than a slow machine delays an answer, or it would retry
 RETRIES = 3  # and not 7, which rxe_comp.c takes for ever
 FOR_EVER = 7
+LOCALHOST = "127.0.0.1"
 RNR_TIMER = 1  # 10 us, which a kernel makes one or two ticks
 
 BREATH = 0.008  # two ticks of a kernel with 250 a second
@@ -112,16 +117,19 @@ class QueuePair:
         self.num = num
         self.psn = psn
         self.peer = 0
+        self.asked = "RESET"  # the state that it was last moved to
         self.sends = 0  # since the last reset
         self.receives = 0
         self.talking = False  # messages were posted that may be under way still
+        self.joined = False  # iWARP: the stream to its peer was made
 
 
 class Device:
     """An open device context and its verbs, each a method that takes the contract's arguments and gives outputs."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, address: str = LOCALHOST) -> None:
         self.name = name
+        self.address = int.from_bytes(socket.inet_aton(address), "big")
         self.fd = -1
         self.psn = 0
         self.qps: dict[int, QueuePair] = {}
@@ -137,13 +145,13 @@ class Device:
         fcntl.ioctl(self.fd, IOCTL_OPEN, request)
         _, firmware, *self.attrs = OPEN.unpack(request)
         self.firmware = firmware.rstrip(b"\0").decode()
+        self.iwarp = bool(self.attrs[-1])
         self.qps = {}
         self.busy = False
 
     def hello(self) -> Out:
         """What there is to say of the device."""
-        max_qp_wr, max_cqe, max_sge, max_list, page_sizes, flags, iwarp = self.attrs
-        del max_sge
+        max_qp_wr, max_cqe, _, max_list, page_sizes, flags, _ = self.attrs
         return {
             "contract": CONTRACT,
             "name": "kverbs",
@@ -152,7 +160,7 @@ class Device:
             "firmware": self.firmware,
             "kernel": os.uname().release,
             "api": ["linux-kernel"],
-            "transport": ["iwarp" if iwarp else "roce"],
+            "transport": ["iwarp" if self.iwarp else "roce"],
             "capabilities": ["MEM_MGT_EXTENSIONS"] if flags & CAP_MEM_MGT_EXTENSIONS else [],
             "limits": {
                 "max_qp_wr": max_qp_wr,
@@ -232,7 +240,7 @@ class Device:
     def unheard(self, handle: int) -> bool:
         """Whether a queue pair still tries to reach a peer that does not listen."""
         qp = self.qps[handle]
-        if not qp.talking or self.state(handle) != "RTS":
+        if self.iwarp or not qp.talking or self.state(handle) != "RTS":
             return False
         peer = self.qps.get(qp.peer)
         return peer is None or peer.peer != handle or self.state(qp.peer) not in ("RTR", "RTS")
@@ -288,22 +296,53 @@ class Device:
     def modify_qp(self, qp: int, state: str, access: Sequence[str] = (), peer: int = 0) -> None:
         if qp not in self.qps or state not in MASKS:
             raise Refused(errno.EINVAL)
-        own, mask = self.qps[qp], MASKS[state]
+        own, mask = self.qps[qp], (IWARP_MASKS if self.iwarp else MASKS)[state]
         other = self.qps.get(peer, QueuePair(0, 0))
-        if state == "RTS" and self.state(qp) == "RTS":
+        if state == "RTS" and self.can_join(qp):
+            self.join(qp)
+            return
+        if state == "RTS" and mask != STATE and self.state(qp) == "RTS":
             mask = STATE  # nothing is required of this step, and nothing of the others' is allowed
         self.ioctl(
             "modify_qp", qp, mask, STATES.index(state), bits(access), other.num, MTU_1024, other.psn, own.psn,
             OUTSTANDING_READS, OUTSTANDING_READS, ACK_TIMEOUT, RETRIES, FOR_EVER, RNR_TIMER,
         )  # fmt: skip
         self.busy = True
+        own.asked = state
         if state == "RTR":
             own.peer = peer
         if state == "RESET":
             self.qps[qp] = QueuePair(own.num, self.next_psn())
 
+    # An iWARP queue pair gets to RTS by the stream to its peer, which exists for both or for neither.  Here the first
+    # of the two that is moved to RTS makes it, if the other is in RTR at least; so the other is in RTS for the driver
+    # and in RTR for the suite, until it is moved too, which then makes nothing.  What the driver would refuse of a
+    # queue pair that is not in RTS is refused here meanwhile.  A move to RTS with no peer to join is the driver's to
+    # judge.
+
+    def can_join(self, qp: int) -> bool:
+        """Whether this is iWARP and there is a peer for the move of this queue pair to RTS."""
+        own = self.qps[qp]
+        peer = self.qps.get(own.peer)
+        if not self.iwarp or own.asked != "RTR" or peer is None or own.peer == qp:
+            return False
+        return peer.peer == qp and peer.asked in ("RTR", "RTS")
+
+    def join(self, qp: int) -> None:
+        """Move a queue pair to RTS, making the stream if its peer has not made it."""
+        own = self.qps[qp]
+        if not own.joined:
+            self.ioctl("connect_qp", qp, own.peer, self.address, OUTSTANDING_READS)
+            self.qps[own.peer].joined = True
+        own.joined, own.asked, self.busy = True, "RTS", True
+
+    def waits_in_rtr(self, qp: int) -> bool:
+        """Whether a queue pair is in RTS for the driver only."""
+        return self.qps[qp].joined and self.qps[qp].asked == "RTR"
+
     def state(self, qp: int) -> str:
-        return STATES[self.ioctl("query_qp", qp)[0]]
+        state = STATES[self.ioctl("query_qp", qp)[0]]
+        return "RTR" if state == "RTS" and self.waits_in_rtr(qp) else state
 
     def query_qp(self, qp: int) -> Out:
         return {"state": self.state(qp)}
@@ -333,6 +372,8 @@ class Device:
         access: Sequence[str] = (), **unused: object,
     ) -> None:  # fmt: skip
         del unused  # those of opcodes that this API lacks
+        if qp in self.qps and self.waits_in_rtr(qp):
+            raise Refused(errno.ENOTCONN)
         number = OPCODES.index(opcode) if opcode in OPCODES else 0
         self.ioctl(
             "post_send", qp, wr_id, number, signaled, fence, remote_addr, rkey, invalidate_rkey, mr, key, bits(access),
@@ -411,7 +452,9 @@ def main() -> None:
     """Serve until told to close, or until nobody asks any more."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--device", required=True)
-    device = Device(parser.parse_args().device)
+    parser.add_argument("--address", default=LOCALHOST, help="iWARP: an IPv4 address of the device's own port")
+    given = parser.parse_args()
+    device = Device(given.device, given.address)
     for line in sys.stdin.buffer:
         request = json.loads(line)
         reply = {"id": request["id"], **reply_to(device, request)}

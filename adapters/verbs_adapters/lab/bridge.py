@@ -269,6 +269,10 @@ class Bridge:
         """End the guest."""
         self.process.kill()
         self.process.wait()
+        self.selector.close()
+        for end in (self.agent, self.warden, self.process.stdout):
+            assert end is not None
+            end.close()
 
 
 def _id_of(line: bytes) -> int:

@@ -27,7 +27,7 @@ from verbs_adapters.lab import host
 from verbs_adapters.lab.kernels import APIS, MODULES, ROOT_PACKAGES, Kernel, agent_file
 from verbs_adapters.lab.modules import Workshop
 from verbs_adapters.lab.packages import Archive
-from verbs_adapters.lab.sources import DRIVERS
+from verbs_adapters.lab.sources import DRIVERS, LEFT_OUT, drivers
 from verbs_adapters.lab.tree import Tree, unpack
 
 RECIPE = 1
@@ -165,13 +165,14 @@ def for_run(image: Image, wanted: Wanted, target: Path, notice: host.Notice) -> 
     workshop = Workshop(image.kernel, image.folder, image.tree, notice)
     if wanted.api == "linux-kernel":
         shutil.copy2(workshop.kverbs(), home / "kverbs.ko")
-    if wanted.driver is not None:
-        if not wanted.driver.is_dir():
-            raise AdapterError(
-                f"`driver={wanted.driver}` is no folder; give one with the driver's sources and Makefile"
-            )
+    driver = wanted.driver
+    if driver is None and wanted.device in LEFT_OUT:
+        driver = drivers(image.kernel, image.folder, image.version, notice) / wanted.device
+    if driver is not None:
+        if not driver.is_dir():
+            raise AdapterError(f"`driver={driver}` is no folder; give one with the driver's sources and Makefile")
         module, settings = DRIVERS[wanted.device]
-        shutil.copy2(workshop.build(module, wanted.driver, settings, strict=False), home / "driver.ko")
+        shutil.copy2(workshop.build(module, driver, settings, strict=False), home / "driver.ko")
         (home / "driver").write_text(f"{module}\n", encoding="utf-8")
     initrd = pack(target / "overlay", target / "initrd", compressed=False)
     with initrd.open("ab") as whole, image.root.open("rb") as rest:

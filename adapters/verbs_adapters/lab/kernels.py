@@ -37,6 +37,7 @@ KERNELS = {
 
 DEVICES = {
     "rxe": "soft-RoCE, over a pair of virtual Ethernet devices; in the kernel's packages",
+    "siw": "soft-iWARP, over the same; built from the kernel's source package",
 }
 
 APIS = {

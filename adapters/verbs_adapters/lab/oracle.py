@@ -1,4 +1,4 @@
-"""The kernel's own table of queue pair transitions, asked for in a guest."""
+"""Questions to a guest's kernel that no verb asks: a program that runs there in the agent's place answers once."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from verbs_adapters.lab import bridge, host, image, machine
 from verbs_adapters.lab.kernels import Kernel
 
 PATIENCE = 600.0
-"""Seconds for the guest to boot and answer some ten thousand questions."""
+"""Seconds for the guest to boot and answer."""
 
-_PROGRAM = Path(__file__).parents[1] / "kverbs" / "qp_table.py"
+_QP_TABLE = Path(__file__).parents[1] / "kverbs" / "qp_table.py"
 
 
-def qp_table(kernel: Kernel, device: str, notice: host.Notice) -> dict[str, Any]:
-    """What ``ib_modify_qp_is_ok`` of a kernel says, as `qp_table.py` in the guest tells it."""
+def ask(kernel: Kernel, device: str, program: Path, notice: host.Notice) -> dict[str, Any]:
+    """What a program that may use the kernel verbs agent as a library answers to one line, as JSON."""
     built = image.ensure(kernel, notice)
     accelerator = machine.accelerator(built.tree.vmlinuz, image.cache())
     with tempfile.TemporaryDirectory(prefix="verbspec-lab-") as folder, host.Timed(notice, "asking the kernel"):
-        initrd = image.for_run(built, image.Wanted("linux-kernel", device, _PROGRAM), Path(folder), notice)
+        initrd = image.for_run(built, image.Wanted("linux-kernel", device, program), Path(folder), notice)
         guest = bridge.start(built.tree.vmlinuz, initrd, accelerator, {"device": device})
         try:
             line = guest.ask(b"\n", time.monotonic() + PATIENCE)
@@ -33,3 +33,8 @@ def qp_table(kernel: Kernel, device: str, notice: host.Notice) -> dict[str, Any]
             guest.end()
     found: dict[str, Any] = json.loads(line)
     return found
+
+
+def qp_table(kernel: Kernel, device: str, notice: host.Notice) -> dict[str, Any]:
+    """The kernel's own table of queue pair transitions: what ``ib_modify_qp_is_ok`` says."""
+    return ask(kernel, device, _QP_TABLE, notice)

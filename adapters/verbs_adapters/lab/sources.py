@@ -21,6 +21,8 @@ from verbs_adapters.lab.packages import Archive
 FOLDER = "drivers/infiniband/sw"
 DRIVERS = {"rxe": ("rdma_rxe", ("CONFIG_RDMA_RXE=m",)), "siw": ("siw", ("CONFIG_RDMA_SIW=m",))}
 """The software drivers: each one's kernel module, and what the kernel's make must be told to build it."""
+LEFT_OUT = ("siw",)
+"""The drivers that the distribution's kernels do not have."""
 
 
 def drivers(kernel: Kernel, folder: Path, version: str, notice: host.Notice) -> Path:

@@ -69,6 +69,7 @@ enum kverbs_verb {
 	KV_POST_SEND,           /* enum kverbs_wr; sges */
 	KV_POST_RECV,           /* qp, wr_id; sges */
 	KV_MODIFY_QP_IS_OK,     /* current state, next state, enum ib_qp_type, mask -> 1 or 0 */
+	KV_CONNECT_QP,          /* iWARP: qp, qp that is called, IPv4 address of the port, reads outstanding */
 	KV_VERBS,
 };
 

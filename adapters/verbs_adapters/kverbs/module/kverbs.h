@@ -9,6 +9,8 @@
 
 #include "abi.h"
 
+struct iw_cm_id;
+
 enum kv_kind { KV_QP, KV_MR, KV_CQ, KV_PD, KV_BUF, KV_KINDS }; /* in the order in which they are destroyed */
 
 /* A device context: what belongs to one open file. */
@@ -59,6 +61,7 @@ struct kv_qp {
 	struct kv_object base;
 	struct ib_qp *qp;
 	struct kv_pd *pd;
+	struct iw_cm_id *stream; /* iWARP: its end of the connection, NULL before it has one */
 	struct list_head posted; /* struct kv_posted: sends that no polled completion has retired */
 };
 
@@ -110,6 +113,10 @@ int kv_query_qp(struct kv_context *ctx, struct kverbs_call *call);
 int kv_modify_qp_is_ok(struct kv_context *ctx, struct kverbs_call *call);
 int kv_drop_qp(struct kv_context *ctx, struct kv_qp *qp);
 void kv_free_ghosts(struct kv_context *ctx);
+
+/* stream.c */
+int kv_connect_qp(struct kv_context *ctx, struct kverbs_call *call);
+void kv_drop_stream(struct kv_qp *qp);
 
 /* work.c */
 int kv_post_send(struct kv_context *ctx, struct kverbs_call *call);

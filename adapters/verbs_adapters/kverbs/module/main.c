@@ -213,6 +213,7 @@ static const kv_handler handlers[KV_VERBS] = {
 	[KV_POST_SEND] = kv_post_send,
 	[KV_POST_RECV] = kv_post_recv,
 	[KV_MODIFY_QP_IS_OK] = kv_modify_qp_is_ok,
+	[KV_CONNECT_QP] = kv_connect_qp,
 };
 
 static int call_verb(struct kv_context *ctx, void __user *arg)

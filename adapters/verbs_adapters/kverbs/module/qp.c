@@ -109,6 +109,7 @@ int kv_drop_qp(struct kv_context *ctx, struct kv_qp *qp)
 		kfree(ghost);
 		return err;
 	}
+	kv_drop_stream(qp);
 	list_add(&ghost->node, &ctx->ghosts);
 	kv_retire_all(qp);
 	qp->pd->base.users--;
