@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from verbs_adapters.contract import AdapterError, Backend, Hello, Trouble
 from verbs_conformance import acquittal, allowed
+from verbs_conformance.prefix import Prefixes, Start
 from verbs_conformance.program import Program, full_steps
 from verbs_conformance.session import BadProgram, Engine, Outcome, Session, Step
 from verbs_reference.belief import ConsumerError, Inconclusive, Refused
@@ -58,7 +59,9 @@ class Judgement:
 
 
 class Judge:
-    """Judges programs against one backend; the backend is reset for each program."""
+    """Judges programs against one backend; the backend is reset for each program.
+
+    Unless ``resumes`` is off, what programs on one fixture have in common is judged once, see ``prefix``."""
 
     def __init__(
         self,
@@ -69,6 +72,7 @@ class Judge:
         *,
         cap: int = 512,
         allow_undefined: bool = False,
+        resumes: bool = True,
     ) -> None:
         self.engine = engine
         self.backend = backend
@@ -78,6 +82,7 @@ class Judge:
         self.allow_undefined = allow_undefined
         self.passed: dict[str, int] = {}
         """In how many programs that passed each rule fired; see :meth:`acquit`."""
+        self._prefixes = Prefixes() if resumes else None
 
     def acquit(self, done: Judgement) -> None:
         """Note what a program has shown to work, if everything in it was explained."""
@@ -100,25 +105,51 @@ class Judge:
             if trouble is not None:
                 self._trouble(made, trouble)
             else:
-                self._steps(session, made, before, own)
+                start = self.start(program.fixture, before)
+                session = start.session
+                self._steps(start, made, own)
         except AdapterError as e:
             made.verdict, made.reason = Verdict.ERROR, f"the adapter was used wrongly or cannot go on: {e}"
         self.close(session, made)
         made.seconds = time.perf_counter() - began
         return made
 
-    def _steps(self, session: Session, made: Judgement, before: tuple[Step, ...], own: tuple[Step, ...]) -> None:
-        for i, step in enumerate((*before, *own)):
-            if i == len(before):
-                made.fixture_lines = len(made.lines)
-            elif i > len(before) and made.program.kind == "sweep" and not session.can(step):
+    def start(self, fixture: str, before: tuple[Step, ...]) -> Start:
+        """Where a program on a fixture, which has these steps, begins; the backend has just been reset."""
+        if self._prefixes is None:
+            return Start(self.session(), before)
+        return self._prefixes.start(fixture, before, self.backend, self.session)
+
+    def over(self, fixture: str, start: Start, lines: list[str]) -> None:
+        """The steps of the fixture are done and explained; these lines tell of them."""
+        if self._prefixes is not None:
+            self._prefixes.passed(fixture, start, lines)
+
+    def _steps(self, start: Start, made: Judgement, own: tuple[Step, ...]) -> None:
+        session = start.session
+        made.lines += start.lines
+        for step in start.left:
+            if not self._step(session, made, step):
+                return
+        if made.failed_step is None:
+            self.over(made.program.fixture, start, made.lines)
+        if own:
+            made.fixture_lines = len(made.lines)
+        for i, step in enumerate(own):
+            if i > 0 and made.program.kind == "sweep" and not session.can(step):
                 continue  # the swept call has left nothing that it could be done to
-            for done, outcome in session.run(step):
-                made.lines.append(f"{done} -> {outcome.seen}")
-                if outcome.problem is not None:
-                    self.problem(made, done, outcome)
-                    if not (isinstance(outcome.problem, ConsumerError) and self.allow_undefined):
-                        return
+            if not self._step(session, made, step):
+                return
+
+    def _step(self, session: Session, made: Judgement, step: Step) -> bool:
+        """Do one step; whether the program goes on."""
+        for done, outcome in session.run(step):
+            made.lines.append(f"{done} -> {outcome.seen}")
+            if outcome.problem is not None:
+                self.problem(made, done, outcome)
+                if not (isinstance(outcome.problem, ConsumerError) and self.allow_undefined):
+                    return False
+        return True
 
     def problem(self, made: Judgement, step: Step, outcome: Outcome) -> None:
         """Take note of why a program ended early."""

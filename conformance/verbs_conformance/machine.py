@@ -122,8 +122,6 @@ class Driver:
         self.kinds: frozenset[str] | None = None
         self.is_silent = True
         """Whether the device was silent just now."""
-        self.stuck = 0
-        """What stood in its queues then: it waits for the consumer."""
 
     def start(self) -> None:
         """Reset the backend and run the fixture."""
@@ -131,9 +129,16 @@ class Driver:
         if trouble is not None:
             self.made.reason, self.made.trouble = trouble.message, trouble
             self._stop(Step("reset", {}), Outcome("no answer", trouble))
-        before, _ = full_steps(Program("", (), self.fixture.name), self.judge.fixtures)
-        for step in before:
+        name = self.fixture.name
+        before, _ = full_steps(Program("", (), name), self.judge.fixtures)
+        start = self.judge.start(name, before)
+        self.session = start.session
+        self.made.lines += start.lines
+        for step in start.left:
             self.run(step, keep=False)
+        if self.made.failed_step is None:
+            self.judge.over(name, start, self.made.lines)
+        self.is_silent = not before or before[-1].call == SETTLE.call
         self.made.fixture_lines = len(self.made.lines)
         self.made.fixture_calls, self.made.fixture_unobserved = self.session.calls, self.session.unobserved
         for kind, _ in self.session.names.values():
@@ -174,7 +179,7 @@ class Driver:
         if step is None or self.session.breaks_duty(step):
             return None
         belief = self.session.belief
-        deep = belief.in_flight() >= max(self.depth, self.stuck + 2) and shape.call in self.judge.engine.giving
+        deep = belief.in_flight() >= max(self.depth, self.session.stuck + 2) and shape.call in self.judge.engine.giving
         if not self.is_silent and (deep or len(belief.branches) * belief.in_flight() > CROWDED):
             return SETTLE
         if belief.tangle(shape.call) > TANGLED:
@@ -192,8 +197,6 @@ class Driver:
             self.made.lines.append(f"{done} -> {outcome.seen}")
             if outcome.problem is not None:
                 self._stop(done, outcome)
-        if self.is_silent:
-            self.stuck = self.session.belief.in_flight()
         for i in step.out:
             kind = self.session.names.get(step.out[i], ("", 0))[0]
             if keep and kind:

@@ -7,6 +7,7 @@ and outputs are the specification's; none is known here.
 
 from __future__ import annotations
 
+import copy
 import re
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -135,6 +136,20 @@ class Session:
         self.lost: dict[str, str] = {}
         """Names of objects that a call was to make and did not, as the rules allow, with the call and its answer."""
 
+        self.stuck = 0
+        """What stood in the device's queues when it was last silent: it waits for the consumer."""
+
+    def fork(self, backend: Backend) -> Session:
+        """A session that goes on from here on its own, with a backend that has been through the same."""
+        made = copy.copy(self)
+        made.backend = backend
+        made.belief = self.belief.fork()
+        made.names = self.names.copy()
+        made.handles = self.handles.copy()
+        made.log = self.log.copy()
+        made.lost = self.lost.copy()
+        return made
+
     def run(self, step: Step) -> list[tuple[Step, Outcome]]:
         """Run one step; a drain gives several outcomes, the last one decides."""
         lost = next((name for name in self.lost if name in words(step)), None)
@@ -156,7 +171,9 @@ class Session:
         self.calls += 1
         if isinstance(answer, Trouble):
             return Outcome(f"no answer: {answer.kind}", answer)
-        return Outcome(answer.result, self.belief.settle())
+        problem = self.belief.settle()
+        self.stuck = self.belief.in_flight()
+        return Outcome(answer.result, problem)
 
     def _drain(self, step: Step) -> list[tuple[Step, Outcome]]:
         poll, result = self.engine.polling

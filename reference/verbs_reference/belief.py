@@ -21,6 +21,7 @@ Verdicts are made from what the branches have in common: a rule has *certainly* 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -107,6 +108,20 @@ class Belief:
         self.time = 0
         self._numbers = 1_000_000
         self._history: tuple[int, list[tuple[Fired, frozenset[str]]]] = (-1, [])
+
+    def fork(self) -> Belief:
+        """A belief of its own that holds the same; what cannot change is shared."""
+        made = copy.copy(self)
+        made.store, changes = self.store.fork([b.changes for b in self.branches])
+        made.search = Search(self.model, self.search.analysis, made.store, self.search.limit)
+        made.branches = [
+            Branch(own, b.fired.copy(), b.maybe, b.trail, b.debts, b.pending)
+            for b, own in zip(self.branches, changes, strict=True)
+        ]
+        made.tainted = self.tainted.copy()
+        made.deviations = self.deviations.copy()
+        made._history = (-1, [])
+        return made
 
     # -- what a driver asks ----------------------------------------------------------------------
 
