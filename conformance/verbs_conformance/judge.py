@@ -14,6 +14,10 @@ from verbs_conformance.session import BadProgram, Engine, Outcome, Session, Step
 from verbs_reference.belief import ConsumerError, Inconclusive, Refused
 from verbs_reports.verdicts import Verdict
 
+LONG = 12
+"""Programs with more steps are shrunk by whole stretches first."""
+STRETCHES = (16, 8, 4, 2, 1)
+
 
 @dataclass(slots=True)
 class Judgement:
@@ -199,22 +203,26 @@ class Judge:
 
 
 def shrink(judge: Judge, failed: Judgement, *, tries: int = 200, stop: Callable[[], bool] = lambda: False) -> Judgement:
-    """A shorter program that fails in the same way: steps are left out as long as it still does."""
+    """A shorter program that fails in the same way: steps are left out as long as it still does.
+
+    Of a long program whole stretches are tried first: what connects a pair anew can go at once, or not at all."""
     if failed.refused is None or failed.failed_step is None:
         return failed
     wanted = failed.refused.suspects[:1]
     best = failed
     steps = list(failed.program.steps)
-    index = len(steps)
-    while index > 0 and tries > 0 and not stop():
-        index -= 1
-        tries -= 1
-        shorter = replace(failed.program, steps=tuple(steps[:index] + steps[index + 1 :]))
-        try:
-            again = judge.run(shorter, failed.seed)
-        except BadProgram:
-            continue
-        if again.refused is not None and again.refused.suspects[:1] == wanted:
-            best = again
-            steps = list(shorter.steps)
+    for size in STRETCHES if len(steps) > LONG else (1,):
+        end = len(steps)
+        while end > 0 and tries > 0 and not stop():
+            begin = max(end - size, 0)
+            tries -= 1
+            shorter = replace(failed.program, steps=tuple(steps[:begin] + steps[end:]))
+            end = begin
+            try:
+                again = judge.run(shorter, failed.seed)
+            except BadProgram:
+                continue
+            if again.refused is not None and again.refused.suspects[:1] == wanted:
+                best = again
+                steps = list(shorter.steps)
     return best

@@ -65,7 +65,7 @@ class Kept:
 
 @dataclass(slots=True)
 class Start:
-    """Where a program begins: a session, the steps of the fixture that it must still do, and the lines of the others."""
+    """Where a program begins: a session, what it must still do of the fixture, and the lines of what it need not."""
 
     session: Session
     left: tuple[Step, ...] = ()

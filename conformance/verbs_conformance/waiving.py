@@ -141,7 +141,7 @@ class Waiving:
     def _explains(self, done: Judgement, answers: Answers, used: Sequence[Waiver], more: Sequence[Waiver]) -> bool:
         """Whether the amended specification explains every answer that was recorded."""
         if not all(w.instead for w in more):
-            return self._is_own(more[0], done) and more[0].rule in done.suspects
+            return self._is_own(more[0], done) and done.refused is not None and more[0].rule in done.refused.suspects
         playback = Playback(self.hello)
         playback.answers = list(answers)
         judged = self._judge(playback, [*used, *more]).run(done.program, done.seed)
