@@ -48,6 +48,7 @@ def run(
     *,
     patterns: Sequence[str],
     budget: str,
+    rounds: int,
     seed: int,
     out: Path,
     strict: bool,
@@ -68,6 +69,7 @@ def run(
         target.adapter,
         dict(target.options),
         again,
+        rounds,
     )
     console = Console(highlight=False, soft_wrap=True)
     hello = backend.hello()
