@@ -48,7 +48,9 @@ class Archive:
         if self.security and self.suite not in ROLLING:
             lines.append(f"deb [signed-by={KEYRING}] {self.security} {self.suite}-security main")
         (self.folder / "sources.list").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        host.run([*self._apt("apt-get"), "update"], self.log, what=f"fetching the package index of {self.suite}")
+        # An index that cannot be fetched is else only a warning, and what is missing shows later and elsewhere.
+        command = [*self._apt("apt-get"), "-o", "APT::Update::Error-Mode=any", "update"]
+        host.run(command, self.log, what=f"fetching the package index of {self.suite} from {self.mirror}")
 
     def fields(self, package: str) -> dict[str, str]:
         """The fields of the newest version of a package."""
