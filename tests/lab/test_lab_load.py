@@ -1,4 +1,4 @@
-"""A guest that gets half of the processor's time is judged as one that gets all of it."""
+"""A guest that gets half of the processor's time is judged as one that gets all of it; nothing is built for it."""
 
 from __future__ import annotations
 
@@ -52,6 +52,8 @@ def test_half_the_speed_gives_the_same_verdicts(tmp_path: Path) -> None:
     with half_speed() as stops:
         half = slices.run(tmp_path / "half", *SELECTED, rounds=1)
 
+    assert "building" not in half.output
+    assert "unpacking" not in half.output
     assert half.results.footer is not None
     assert len(stops) * SLICE > half.results.footer.seconds / 8, "the guest was not slowed"
     assert half.troubles == whole.troubles == []

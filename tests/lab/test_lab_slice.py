@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import slices
 
@@ -67,11 +65,3 @@ def test_known_defects_come_out_by_themselves(rxe: slices.Slice) -> None:
     failures = {p.name: p.failure for p in rxe.results.programs if p.failure is not None}
 
     assert rule in failures[program].suspects
-
-
-def test_the_second_start_builds_nothing(tmp_path: Path) -> None:
-    again = slices.run(tmp_path, "--select", "pd/*")
-
-    assert "building" not in again.output
-    assert "unpacking" not in again.output
-    assert again.troubles == []
