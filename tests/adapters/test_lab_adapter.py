@@ -89,9 +89,33 @@ def test_what_a_kernel_needs_that_one_built_is_told_before_it_boots(tmp_path: Pa
     assert own.OwnKernel(tmp_path, tmp_path).kernel.compiler == "gcc-12"
 
 
-@pytest.mark.parametrize(
-    ("end", "code"), [(0, 0), (1, 1), (2, 125), (3, 125), (4, 4), (5, 5)], ids="run-ends-with-{}".format
-)
+@pytest.mark.skipif(host.missing(["make", "depmod"]) != {}, reason="needs make and depmod")
+def test_a_build_tree_installs_its_own_modules_and_stays_as_it_is(tmp_path: Path) -> None:
+    tree, run = tmp_path / "linux", tmp_path / "run"
+    (tree / "arch/x86/boot").mkdir(parents=True)
+    (tree / "arch/x86/boot/bzImage").write_bytes(b"image")
+    (tree / "include/config").mkdir(parents=True)
+    settings = "".join(f"CONFIG_{name}=y\n" for name in own.NEEDED)
+    (tree / "include/config/auto.conf").write_text(f"CONFIG_CC_IS_CLANG=y\n{settings}")
+    (tree / "Makefile").write_text(
+        "there := $(INSTALL_MOD_PATH)/lib/modules/9.9-mine\n"
+        "modules_install:\n"
+        "\tmkdir -p $(there)\n"
+        "\techo kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko > $(there)/modules.builtin\n"
+    )
+    before = sorted(tree.rglob("*"))
+    run.mkdir()
+
+    kernel = own.take(tree, run, adapter.tell)
+    kernel.copy_modules(("rdma_rxe",), run / "copied", run / "log")
+
+    assert (kernel.release, kernel.vmlinuz, kernel.headers) == ("9.9-mine", tree / "arch/x86/boot/bzImage", tree)
+    assert kernel.kernel.compiler == "clang"
+    assert (run / "copied/9.9-mine/modules.builtin").exists()
+    assert sorted(tree.rglob("*")) == before
+
+
+@pytest.mark.parametrize(("end", "code"), [(0, 0), (1, 1), (2, 125), (3, 125), (4, 4), (5, 5)])
 def test_a_run_that_decides_nothing_about_ones_own_kernel_cannot_test_it(
     end: int, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
