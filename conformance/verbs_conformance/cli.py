@@ -23,6 +23,7 @@ from verbs_conformance import lab_cli, listing, prover, reporting, rerun, runnin
 from verbs_conformance import program as programs
 from verbs_conformance.adapter_cli import adapter
 from verbs_conformance.report_cli import report
+from verbs_conformance.run import ROUNDS
 from verbs_conformance.session import BadProgram
 from verbs_conformance.start import INTERRUPTED, NOTHING_DONE
 from verbs_conformance.target import Target, load, opened, options, profiles
@@ -92,6 +93,7 @@ _profiles = click.option("--profile", "profile", multiple=True, metavar="NAME", 
 @click.option("--select", "patterns", multiple=True, metavar="GLOB", help="Only these rules or programs, as 'mr/*'.")
 @click.option("--quick", is_flag=True, help="Each rule's shortest program once; no sweep, no stateful programs.")
 @click.option("--budget", default="20s", show_default=True, help="Time for stateful programs, after all others.")
+@click.option("--rounds", default=ROUNDS, show_default=True, type=click.IntRange(1), help="Schedules for each program.")
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Fixes every choice by chance.")
 @click.option("--out", default="verbspec-results", show_default=True, type=click.Path(path_type=Path), help="Folder.")
 @click.option("--strict", is_flag=True, help="A deviation from a should fails the run.")

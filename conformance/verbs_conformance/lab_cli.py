@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,13 +14,23 @@ from click.core import ParameterSource
 from rich.console import Console
 from rich.table import Table
 
-from verbs_adapters.lab import host, image, machine, oracle, shell
+from verbs_adapters.lab import boot, host, image, oracle, shell
 from verbs_adapters.lab.adapter import DEFAULTS, tell
-from verbs_adapters.lab.kernels import APIS, DEVICES, KERNELS, choose
+from verbs_adapters.lab.kernels import APIS, DEVICES, KERNELS, choose, host_compilers
 
 _kernel = click.option(
-    "--kernel", default=DEFAULTS["kernel"], show_default=True, metavar="SERIES", help="Which kernel."
+    "--kernel",
+    default=DEFAULTS["kernel"],
+    show_default=True,
+    metavar="SERIES|DIR",
+    help="A kernel of `lab list`, or a folder with one that you built.",
 )
+
+CANNOT_TEST = 125
+"""What ``git bisect run`` takes for "this commit cannot be tested"."""
+
+_DECIDED = (0, 1, 4, 5)
+"""Exit codes of a run that say something of the kernel, or that the command is wrong."""
 
 
 @click.group("lab")
@@ -47,13 +58,24 @@ def build(kernels: Sequence[str], again: bool) -> int:
 @click.option("--api", default=DEFAULTS["api"], show_default=True, help="The API that is judged.")
 @click.pass_context
 def run(context: click.Context, kernel: str, device: str, api: str) -> None:
-    """Judge a driver: `verbspec run lab -o kernel=... -o device=... -o api=...`, and all options of `run`."""
+    """Judge a driver: `verbspec run lab -o kernel=... -o device=... -o api=...`, and all options of `run`.
+
+    With the folder of a kernel that you built the exit code is for `git bisect run`: 125 where nothing is decided,
+    because it does not boot or what else is in the way.
+    """
     root = context.find_root().command
     assert isinstance(root, click.Group)
     given = {"kernel": kernel, "device": device, "api": api}
     defaults = {name for name in given if context.get_parameter_source(name) is ParameterSource.DEFAULT}
     options = [f"-o{name}={value}" for name, value in given.items() if name not in defaults]
-    root.main(args=["run", "lab", *options, *context.args], prog_name="verbspec")
+    own = boot.folder(kernel) is not None
+    try:
+        root.main(args=["run", "lab", *options, *context.args], prog_name="verbspec")
+    except SystemExit as end:
+        if own and end.code not in _DECIDED:
+            tell(f"nothing is decided about {kernel} (exit code {end.code}), so this ends with {CANNOT_TEST}")
+            sys.exit(CANNOT_TEST)
+        raise
 
 
 @lab.command("shell")
@@ -61,12 +83,22 @@ def run(context: click.Context, kernel: str, device: str, api: str) -> None:
 @click.option("--device", default=DEFAULTS["device"], show_default=True, help="The software device.")
 def shell_(kernel: str, device: str) -> int:
     """Boot a guest and give you a shell on its console; it ends with `exit`."""
-    built = image.ensure(KERNELS[choose("kernel", kernel, KERNELS)], tell)
     choose("device", device, DEVICES)
-    accelerator = machine.accelerator(built.tree.vmlinuz, image.cache())
     with tempfile.TemporaryDirectory(prefix="verbspec-lab-") as folder:
-        initrd = image.for_run(built, image.Wanted(DEFAULTS["api"], device), Path(folder), tell)
-        return shell.run(built.tree.vmlinuz, initrd, accelerator, device)
+        return shell.run(boot.prepare(kernel, image.Wanted(DEFAULTS["api"], device), Path(folder), tell), device)
+
+
+@lab.command()
+@click.argument("kernels", nargs=-1, metavar="[SERIES]...")
+def packages(kernels: Sequence[str]) -> int:
+    """List the packages of this host's distribution (Debian) that the lab needs for these kernels, one a line.
+
+    Without a kernel, for the default one: apt-get install $(verbspec lab packages)
+    """
+    chosen = [KERNELS[choose("kernel", name, KERNELS)] for name in kernels or (DEFAULTS["kernel"],)]
+    for name in host.packages(host_compilers(chosen), roots=any(kernel.toolchain for kernel in chosen)):
+        click.echo(name)
+    return 0
 
 
 @lab.command("qp-table")
@@ -74,7 +106,7 @@ def shell_(kernel: str, device: str) -> int:
 @click.option("--out", type=click.Path(path_type=Path), help="A file; without it the table is printed.")
 def qp_table(kernel: str, out: Path | None) -> int:
     """Ask a kernel which attributes each transition of a queue pair requires and allows."""
-    found = oracle.qp_table(KERNELS[choose("kernel", kernel, KERNELS)], DEFAULTS["device"], tell)
+    found = oracle.qp_table(kernel, DEFAULTS["device"], tell)
     text = yaml.safe_dump(found, sort_keys=False, default_flow_style=None, width=118)
     if out is None:
         click.echo(text, nl=False)
@@ -97,7 +129,7 @@ def list_() -> int:
         console.print(f"\n{what}:")
         for name, text in known.items():
             console.print(f"  {name}: {text}")
-    absent = host.missing(host.PROGRAMS)
+    absent = host.missing([*host.PROGRAMS, *host_compilers(KERNELS.values())])
     if absent:
         packages = " ".join(sorted(set(absent.values())))
         console.print(f"\nmissing here: {', '.join(sorted(absent))} (on Debian: apt-get install {packages})")

@@ -58,6 +58,7 @@ def run(
     *,
     patterns: Sequence[str],
     budget: str,
+    rounds: int,
     seed: int,
     out: Path,
     strict: bool,
@@ -80,6 +81,7 @@ def run(
         target.adapter,
         dict(target.options),
         again,
+        rounds,
         waivers=waivers,
         quick=quick,
     )

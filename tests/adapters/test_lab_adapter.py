@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from verbs_adapters.contract import VERBS, AdapterError
 from verbs_adapters.kverbs import agent
-from verbs_adapters.lab import adapter, host, kernels, machine, modules
+from verbs_adapters.lab import adapter, host, kernels, machine, modules, own
+from verbs_conformance import cli, lab_cli, running
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"colour": "red"}, "Known: kernel, device, api"),
-        ({"kernel": "2.4"}, "Known: 6.1, 6.12, 7.2"),
+        ({"kernel": "2.4"}, "Known: 6.1, 6.12, 7.2. Or give the folder of a kernel that you built"),
+        ({"kernel": "./gone"}, "there is no folder ./gone"),
         ({"device": "mlx5"}, "Known: rxe"),
         ({"api": "windows"}, "Known: linux-kernel, linux-user"),
         ({"deadline": "soon"}, "not a time"),
@@ -36,6 +41,92 @@ def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyP
         AdapterError, match=r"needs cpio, qemu-system-x86_64, which.*apt-get install cpio qemu-system-x86"
     ):
         host.require(("qemu-system-x86_64", "cpio"), "starting a guest")
+
+
+def test_every_program_that_is_asked_for_has_a_package() -> None:
+    """A program without an entry would be told as a package of its own name, which is true of compilers only."""
+    lab = Path(host.__file__).parent
+    calls = [
+        node
+        for file in sorted(lab.glob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "host.require"
+    ]
+    asked = {word.value for call in calls for word in ast.walk(call.args[0]) if isinstance(word, ast.Constant)}
+
+    assert len(asked) > 10
+    assert asked <= set(host.PROGRAMS)
+
+
+@pytest.mark.parametrize(
+    ("series", "named", "unnamed"),
+    [
+        ("6.1", {"qemu-system-x86", "zstd", "gcc-12", "make", "debian-archive-keyring"}, {"debootstrap", "gcc-14"}),
+        ("6.12", {"qemu-system-x86", "zstd", "debootstrap", "make", "debian-archive-keyring"}, {"gcc-12", "gcc-14"}),
+    ],
+)
+def test_the_packages_of_a_kernel_are_named(series: str, named: set[str], unnamed: set[str]) -> None:
+    done = CliRunner().invoke(lab_cli.lab, ["packages", series], standalone_mode=False)
+
+    assert done.exit_code == 0
+    assert named <= set(done.output.split())
+    assert not unnamed & set(done.output.split())
+
+
+def test_what_a_kernel_needs_that_one_built_is_told_before_it_boots(tmp_path: Path) -> None:
+    headers = tmp_path / "usr/src/linux-headers-9.9"
+    (headers / "include/config").mkdir(parents=True)
+    (headers / "Makefile").touch()
+    settings = "".join(f"CONFIG_{name}=y\n" for name in own.NEEDED if name not in {"VETH", "RDMA_RXE"})
+    (headers / "include/config/auto.conf").write_text(f'CONFIG_CC_VERSION_TEXT="gcc-12 (x) 12"\n{settings}')
+    (tmp_path / "lib/modules/9.9").mkdir(parents=True)
+    (tmp_path / "lib/modules/9.9/modules.builtin").touch()
+
+    with pytest.raises(AdapterError, match=r"9\.9 was configured without CONFIG_VETH, CONFIG_RDMA_RXE"):
+        own.take(tmp_path, tmp_path / "run", adapter.tell)
+    with pytest.raises(AdapterError, match=r"should hold the image of one kernel.*it holds none"):
+        _ = own.OwnKernel(tmp_path, tmp_path).vmlinuz
+    assert own.OwnKernel(tmp_path, tmp_path).kernel.compiler == "gcc-12"
+
+
+@pytest.mark.skipif(host.missing(["make", "depmod"]) != {}, reason="needs make and depmod")
+def test_a_build_tree_installs_its_own_modules_and_stays_as_it_is(tmp_path: Path) -> None:
+    tree, run = tmp_path / "linux", tmp_path / "run"
+    (tree / "arch/x86/boot").mkdir(parents=True)
+    (tree / "arch/x86/boot/bzImage").write_bytes(b"image")
+    (tree / "include/config").mkdir(parents=True)
+    settings = "".join(f"CONFIG_{name}=y\n" for name in own.NEEDED)
+    (tree / "include/config/auto.conf").write_text(f"CONFIG_CC_IS_CLANG=y\n{settings}")
+    (tree / "Makefile").write_text(
+        "there := $(INSTALL_MOD_PATH)/lib/modules/9.9-mine\n"
+        "modules_install:\n"
+        "\tmkdir -p $(there)\n"
+        "\techo kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko > $(there)/modules.builtin\n"
+    )
+    before = sorted(tree.rglob("*"))
+    run.mkdir()
+
+    kernel = own.take(tree, run, adapter.tell)
+    kernel.copy_modules(("rdma_rxe",), run / "copied", run / "log")
+
+    assert (kernel.release, kernel.vmlinuz, kernel.headers) == ("9.9-mine", tree / "arch/x86/boot/bzImage", tree)
+    assert kernel.kernel.compiler == "clang"
+    assert (run / "copied/9.9-mine/modules.builtin").exists()
+    assert sorted(tree.rglob("*")) == before
+
+
+@pytest.mark.parametrize(("end", "code"), [(0, 0), (1, 1), (2, 125), (3, 125), (4, 4), (5, 5)])
+def test_a_run_that_decides_nothing_about_ones_own_kernel_cannot_test_it(
+    end: int, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(running, "run", lambda *_args, **_rest: end)
+    monkeypatch.setattr(cli, "opened", lambda _target: nullcontext((None, None)))
+
+    done = CliRunner().invoke(cli.main, ["lab", "run", "--kernel", str(tmp_path)])
+    usual = CliRunner().invoke(cli.main, ["lab", "run", "--kernel", "6.1"])
+
+    assert done.exit_code == code
+    assert usual.exit_code == end
 
 
 def test_a_failing_program_is_told_with_the_end_of_its_output(tmp_path: Path) -> None:

@@ -79,3 +79,13 @@ def test_the_guest_says_what_it_could_not_do() -> None:
     console.feed(b"verbspec: the guest cannot be set up: rdma link add rxe0 failed\n")
 
     assert console.complaint == "the guest cannot be set up: rdma link add rxe0 failed"
+
+
+def test_an_image_that_does_not_unpack_itself_is_why_a_guest_does_not_start() -> None:
+    console = Console()
+
+    console.feed(
+        b"Probing EDD (edd=off to disable)... ok\r\n\r\n\r\nXZ-compressed data is corrupt\r\n\r\n -- System halted"
+    )
+
+    assert console.complaint == "the kernel's image does not unpack itself: XZ-compressed data is corrupt"

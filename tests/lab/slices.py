@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -43,15 +43,45 @@ class Slice(NamedTuple):
         return [r for r in applicable if r.fired], [r for r in applicable if not r.fired]
 
 
-def run(out: Path, *arguments: str) -> Slice:
+def run(out: Path, *arguments: str, rounds: int = 3 if EVERYTHING else 1) -> Slice:
     """Run `verbspec run lab` with these arguments."""
     command = [sys.executable, "-m", "verbs_conformance.cli", "run", "lab", *arguments]
-    command += ["--budget", "0s", *(() if "--select" in arguments else NO_SWEEP), "--out", str(out)]
+    command += ["--budget", "0s", "--rounds", str(rounds), *(() if "--select" in arguments else NO_SWEEP)]
+    command += ["--out", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (out / "results.jsonl").exists(), f"nothing was judged, exit code {done.returncode}:\n{done.stderr}"
     return Slice(done.returncode, done.stdout + done.stderr, read(out / "results.jsonl"))
 
 
-def known(name: str) -> dict[str, list[str]]:
+def descendants(pid: int) -> list[int]:
+    """A process and all that it has started, as far as they are still there."""
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        children = [child for task in tasks for child in (task / "children").read_text(encoding="ascii").split()]
+    except OSError:
+        return []
+    return [pid, *(one for child in children for one in descendants(int(child)))]
+
+
+def is_guest(pid: int) -> bool:
+    """Whether a process is an emulator."""
+    try:
+        return "qemu-system" in Path(f"/proc/{pid}/cmdline").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
+
+
+def known(record: str) -> dict[str, list[str]]:
     """The differences of a driver that are on record, each with the programs that show it."""
-    found: dict[str, list[str]] = yaml.safe_load((Path(__file__).parent / name).read_text(encoding="utf-8"))
+    found: dict[str, list[str]] = _read(f"{record}.yaml")
     return found
+
+
+def unfired(record: str) -> dict[str, str]:
+    """The rules that do not fire on a driver, each with the reason."""
+    found: dict[str, str] = _read("unfired.yaml").get(record) or {}
+    return found
+
+
+def _read(name: str) -> Any:
+    return yaml.safe_load((Path(__file__).parent / name).read_text(encoding="utf-8"))

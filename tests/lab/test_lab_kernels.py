@@ -10,7 +10,7 @@ import slices
 pytestmark = pytest.mark.skipif(not slices.EVERYTHING, reason="other kernels: tox -e lab-all")
 
 
-@pytest.mark.parametrize(("kernel", "record"), [("6.12", "rxe_6_12.yaml"), ("7.2", "rxe_6_12.yaml")])
+@pytest.mark.parametrize(("kernel", "record"), [("6.12", "rxe_6_12"), ("7.2", "rxe_6_12")])
 def test_the_driver_differs_where_it_is_known_to(kernel: str, record: str, tmp_path: Path) -> None:
     run = slices.run(tmp_path, "-o", f"kernel={kernel}")
     explained = {program for programs in slices.known(record).values() for program in programs}

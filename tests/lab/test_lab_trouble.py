@@ -65,16 +65,11 @@ def test_trouble_is_noticed_in_seconds_and_the_next_guest_is_fresh(
     assert works(moody)
 
 
-def descendants(pid: int) -> list[int]:
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    return [pid, *(one for child in children for one in descendants(int(child)))]
-
-
 def test_a_machine_that_somebody_ends_is_no_fault_of_the_device(moody: Backend) -> None:
     assert works(moody)
     assert isinstance(moody, RemoteBackend)
-    for pid in descendants(os.getpid()):
-        if "qemu-system" in Path(f"/proc/{pid}/cmdline").read_text(encoding="ascii"):
+    for pid in slices.descendants(os.getpid()):
+        if slices.is_guest(pid):
             os.kill(pid, signal.SIGKILL)
 
     trouble = moody.call("alloc_pd", {})

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from verbs_adapters.contract import UsageError
-from verbs_adapters.lab import host, image, machine
-from verbs_adapters.lab.kernels import APIS, DEVICES, KERNELS, choose
+from verbs_adapters.lab import boot, host, image
+from verbs_adapters.lab.kernels import APIS, DEVICES, choose
 from verbs_adapters.remote.client import RemoteBackend
 
 DEFAULTS = {
@@ -25,9 +25,10 @@ DEFAULTS = {
     "deadline": "20",
     "boot_deadline": "240",
 }
-"""The options of the adapter.  `agent` is a file that runs in the guest in place of the API's own agent, `driver` a
-folder of the device's driver (sources that fit the kernel) that is built and judged in place of the kernel's own;
-times are in seconds, of one call and of a guest's start."""
+"""The options of the adapter.  `kernel` is a series of the table or the folder of a kernel that you built; `agent` is a
+file that runs in the guest in place of the API's own agent, `driver` a folder of the device's driver (sources that fit
+the kernel) that is built and judged in place of the kernel's own; times are in seconds, of one call and of a guest's
+start."""
 
 _MARGIN = 15.0
 """Seconds by which the client waits longer than the bridge, which knows more about what is wrong."""
@@ -44,7 +45,7 @@ def settings(options: Mapping[str, str]) -> dict[str, str]:
         if key not in DEFAULTS:
             raise UsageError.unknown("the adapter `lab`", "option", key, DEFAULTS)
     found = DEFAULTS | dict(options)
-    choose("kernel", found["kernel"], KERNELS)
+    boot.folder(found["kernel"])
     choose("device", found["device"], DEVICES)
     choose("API", found["api"], APIS)
     for key in ("deadline", "boot_deadline"):
@@ -68,13 +69,11 @@ def _number(text: str) -> float:
 def lab(options: Mapping[str, str], /) -> RemoteBackend:
     """Judge a kernel's software RDMA driver in a virtual machine that is built from the distribution's packages."""
     chosen = settings(options)
-    built = image.ensure(KERNELS[chosen["kernel"]], tell)
-    accelerator = machine.accelerator(built.tree.vmlinuz, image.cache())
     run = Path(tempfile.mkdtemp(prefix="verbspec-lab-"))
     atexit.register(shutil.rmtree, run, ignore_errors=True)
-    initrd = image.for_run(built, _wanted(chosen), run, tell)
+    vmlinuz, initrd, accelerator = boot.prepare(chosen["kernel"], _wanted(chosen), run, tell)
     command = [sys.executable, "-P", "-m", "verbs_adapters.lab.bridge"]
-    command += ["--kernel", str(built.tree.vmlinuz), "--initrd", str(initrd)]
+    command += ["--kernel", str(vmlinuz), "--initrd", str(initrd)]
     command += ["--accelerator", accelerator, "--deadline", chosen["deadline"]]
     command += ["--boot-deadline", chosen["boot_deadline"], "--option", f"device={chosen['device']}"]
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)

@@ -24,6 +24,9 @@ _TROUBLE = re.compile(
     r")$",
     re.MULTILINE,
 )
+_NOT_STARTED = re.compile(r"^(?P<line>[^\n]+)\n+ ?-- System halted", re.MULTILINE)
+"""What the code says that unpacks the kernel's image, when it cannot."""
+
 _SET_UP = re.compile(r"^verbspec: (?P<line>.*)$", re.MULTILINE)
 
 
@@ -54,9 +57,12 @@ class Console:
 
     @property
     def complaint(self) -> str:
-        """What the guest's own first program could not do; empty if it could."""
+        """Why the guest does not start: what its own first program or the kernel's image says; empty if they do not."""
         found = _SET_UP.search(self._text)
-        return found["line"].strip() if found else ""
+        if found:
+            return found["line"].strip()
+        found = _NOT_STARTED.search(self._text)
+        return f"the kernel's image does not unpack itself: {found['line'].strip()}" if found else ""
 
     @property
     def text(self) -> str:

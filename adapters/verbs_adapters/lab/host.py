@@ -33,6 +33,12 @@ PROGRAMS = {
 }
 """Programs that the lab calls, each with the package that brings it on Debian."""
 
+IN_ROOTS = ("debootstrap", "unshare")
+"""Those of them that build modules in a root of a suite, for kernels whose build tools may not run on this host."""
+
+QUIET_NEEDS = ("debian-archive-keyring", "libelf1")
+"""Packages without a program: what packages are verified with, and what the kernel's build tools are linked with."""
+
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 Notice = Callable[[str], None]
@@ -49,6 +55,12 @@ def missing(programs: Iterable[str]) -> dict[str, str]:
     path = environment()["PATH"]
     known = PROGRAMS | {p: p for p in programs if p not in PROGRAMS}
     return {p: known[p] for p in programs if shutil.which(p, path=path) is None}
+
+
+def packages(compilers: Iterable[str], *, roots: bool) -> list[str]:
+    """All packages that the lab needs on Debian, with compilers for this host and with or without `IN_ROOTS`."""
+    programs = [p for p in PROGRAMS if roots or p not in IN_ROOTS]
+    return sorted({*(PROGRAMS[p] for p in programs), *compilers, *QUIET_NEEDS})
 
 
 def require(programs: Iterable[str], why: str) -> None:

@@ -35,6 +35,12 @@ KERNELS = {
     )
 }
 
+
+def host_compilers(kernels: Iterable[Kernel]) -> list[str]:
+    """The compilers that build modules for these kernels on this host; each is a package of its name."""
+    return sorted({kernel.compiler for kernel in kernels if not kernel.toolchain})
+
+
 DEVICES = {
     "rxe": "soft-RoCE, over a pair of virtual Ethernet devices; in the kernel's packages",
     "siw": "soft-iWARP, over the same; built from the kernel's source package",
@@ -46,7 +52,11 @@ APIS = {
 }
 """Each API with the agent that offers it (a file of this distribution), and what it is."""
 
-ROOT_PACKAGES = ("python3", "python3-pyverbs", "rdma-core", "iproute2", "kmod")
+ROOT_PACKAGES = (
+    *("python3", "python3-pyverbs", "rdma-core", "ibverbs-providers", "iproute2", "kmod"),
+    *("base-files", "coreutils", "dash", "grep", "hostname", "mount", "sed", "util-linux"),
+)
+"""What the guest's root file system is unpacked from: what judges, and what its first program calls."""
 
 MODULES = (
     "crc32_generic",

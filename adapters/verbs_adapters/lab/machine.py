@@ -20,9 +20,8 @@ QEMU = "qemu-system-x86_64"
 MEMORY = "2048"  # MiB; the root file system unpacked takes 300
 KVM_PATIENCE = 10.0
 
-_QUIET = (
-    "console=ttyS0 panic=-1 oops=panic loglevel=5 mitigations=off nokaslr random.trust_cpu=on rdinit=/verbspec/init"
-)
+_KERNEL_SAYS = "earlyprintk=serial,ttyS0 console=ttyS0 loglevel=5"
+_QUIET = f"{_KERNEL_SAYS} panic=-1 oops=panic mitigations=off nokaslr random.trust_cpu=on rdinit=/verbspec/init"
 
 
 def command(vmlinuz: Path, initrd: Path, accelerator: str, options: dict[str, str], ports: dict[str, int]) -> list[str]:

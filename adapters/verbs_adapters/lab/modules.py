@@ -83,7 +83,7 @@ class Workshop:
             work = self._root / "b" / name
         else:
             host.require((self.kernel.compiler,), "building a kernel module")
-            self._headers_on_host()
+            self.tree.settle_headers()
             work = self.kept / f"{name}.build"
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
@@ -91,7 +91,8 @@ class Workshop:
 
     def _make(self, work: Path, settings: tuple[str, ...]) -> list[str]:
         compiler = self.kernel.compiler
-        words = [f"CC={compiler}", f"HOSTCC={compiler}", *settings, "modules"]
+        chosen = ["LLVM=1"] if compiler == "clang" else [f"CC={compiler}", f"HOSTCC={compiler}"]
+        words = [*chosen, *settings, "modules"]
         if not self.kernel.toolchain:
             return ["make", "-C", str(self.tree.headers), f"M={work}", *words]
         inside = Path("/") / work.relative_to(self._root)
@@ -99,14 +100,6 @@ class Workshop:
         # The build reads /proc; a mount name space of its own leaves nothing mounted behind.
         enter = f'mount -t proc proc "{self._root}/proc" && exec chroot "{self._root}" "$@"'
         return ["unshare", "--mount", "sh", "-ec", enter, "sh", "make", "-C", str(headers), f"M={inside}", *words]
-
-    def _headers_on_host(self) -> None:
-        """Make the headers' makefiles name the place where they were unpacked."""
-        for makefile in (self.tree.folder / "usr/src").glob("linux-headers-*/Makefile"):
-            text = makefile.read_text(encoding="utf-8")
-            if text.startswith("include /usr/src/"):
-                moved = text.replace("include /usr/src/", f"include {self.tree.folder}/usr/src/", 1)
-                makefile.write_text(moved, encoding="utf-8")
 
     def _make_root(self) -> None:
         host.require(("debootstrap", "unshare", "chroot"), f"building modules for {self.kernel.name}")

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from verbs_adapters.contract import AdapterError
-from verbs_adapters.lab import bridge, host, image, machine
-from verbs_adapters.lab.kernels import Kernel
+from verbs_adapters.lab import boot, bridge, host, image
 
 PATIENCE = 600.0
 """Seconds for the guest to boot and answer."""
@@ -18,13 +17,11 @@ PATIENCE = 600.0
 _QP_TABLE = Path(__file__).parents[1] / "kverbs" / "qp_table.py"
 
 
-def ask(kernel: Kernel, device: str, program: Path, notice: host.Notice) -> dict[str, Any]:
+def ask(kernel: str, device: str, program: Path, notice: host.Notice) -> dict[str, Any]:
     """What a program that may use the kernel verbs agent as a library answers to one line, as JSON."""
-    built = image.ensure(kernel, notice)
-    accelerator = machine.accelerator(built.tree.vmlinuz, image.cache())
     with tempfile.TemporaryDirectory(prefix="verbspec-lab-") as folder, host.Timed(notice, "asking the kernel"):
-        initrd = image.for_run(built, image.Wanted("linux-kernel", device, program), Path(folder), notice)
-        guest = bridge.start(built.tree.vmlinuz, initrd, accelerator, {"device": device})
+        ready = boot.prepare(kernel, image.Wanted("linux-kernel", device, program), Path(folder), notice)
+        guest = bridge.start(*ready, {"device": device})
         try:
             line = guest.ask(b"\n", time.monotonic() + PATIENCE)
         except bridge.Over as over:
@@ -35,6 +32,6 @@ def ask(kernel: Kernel, device: str, program: Path, notice: host.Notice) -> dict
     return found
 
 
-def qp_table(kernel: Kernel, device: str, notice: host.Notice) -> dict[str, Any]:
+def qp_table(kernel: str, device: str, notice: host.Notice) -> dict[str, Any]:
     """The kernel's own table of queue pair transitions: what ``ib_modify_qp_is_ok`` says."""
     return ask(kernel, device, _QP_TABLE, notice)

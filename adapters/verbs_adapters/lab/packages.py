@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 from verbs_adapters.contract import AdapterError
@@ -47,7 +48,9 @@ class Archive:
         if self.security and self.suite not in ROLLING:
             lines.append(f"deb [signed-by={KEYRING}] {self.security} {self.suite}-security main")
         (self.folder / "sources.list").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        host.run([*self._apt("apt-get"), "update"], self.log, what=f"fetching the package index of {self.suite}")
+        # An index that cannot be fetched is else only a warning, and what is missing shows later and elsewhere.
+        command = [*self._apt("apt-get"), "-o", "APT::Update::Error-Mode=any", "update"]
+        host.run(command, self.log, what=f"fetching the package index of {self.suite} from {self.mirror}")
 
     def fields(self, package: str) -> dict[str, str]:
         """The fields of the newest version of a package."""
@@ -79,8 +82,29 @@ class Archive:
         command = [*self._apt("apt-get"), "-o", "APT::Sandbox::User=root", "download", *names]
         host.run(command, self.log, what=f"downloading {len(names)} packages of {self.suite}", cwd=folder)
 
+    def unpack(self, root: Path, packages: tuple[str, ...], left_out: tuple[str, ...]) -> None:
+        """Unpack these packages and all that they depend on into a folder; `left_out` are paths as tar sees them.
+
+        Nothing is installed: no program of the packages runs, so nothing is mounted and no rights are needed.
+        """
+        debs = self.folder / "debs"
+        shutil.rmtree(debs, ignore_errors=True)
+        (debs / "partial").mkdir(parents=True)
+        command = [*self._apt("apt-get"), "-o", "APT::Sandbox::User=root", "-o", f"Dir::Cache::archives={debs}"]
+        command += ["--yes", "--no-install-recommends", "--download-only", "install", *packages]
+        host.run(command, self.log, what=f"downloading {', '.join(packages)} of {self.suite}")
+        root.mkdir(parents=True)
+        for name in ("bin", "sbin", "lib", "lib64"):  # what no package of bookworm has in it
+            (root / "usr" / name).mkdir(parents=True)
+            (root / name).symlink_to(f"usr/{name}")
+        excluded = " ".join(f"--exclude='{path}'" for path in left_out)
+        for deb in sorted(debs.glob("*.deb")):
+            pipe = f"set -o pipefail; dpkg-deb --fsys-tarfile '{deb}' | tar -x --keep-directory-symlink {excluded}"
+            host.run(["/bin/bash", "-c", pipe], self.log, what=f"unpacking {deb.name}", cwd=root)
+        shutil.rmtree(debs)
+
     def install(self, root: Path, packages: tuple[str, ...], log: Path) -> None:
-        """Make a root file system of the suite that holds these packages."""
+        """Make a root file system of the suite that holds these packages, to run programs of it."""
         log.unlink(missing_ok=True)
         kept = self.folder / "debs"
         kept.mkdir(parents=True, exist_ok=True)

@@ -29,7 +29,7 @@ class Tree:
     @property
     def release(self) -> str:
         """What ``uname -r`` says in the guest."""
-        folders = sorted(p.name for p in self._modules().iterdir() if (p / "kernel").is_dir())
+        folders = sorted(p.parent.name for p in self._modules().glob("*/modules.builtin"))
         if len(folders) != 1:
             raise AdapterError(f"{self._modules()} holds modules of {len(folders)} kernels where one is expected")
         return folders[0]
@@ -47,6 +47,14 @@ class Tree:
     def headers(self) -> Path:
         """The folder that modules are built against."""
         return self.folder / "usr/src" / f"linux-headers-{self.release}"
+
+    def settle_headers(self) -> None:
+        """Make the headers' makefiles name the place where they were unpacked."""
+        for makefile in (self.folder / "usr/src").glob("linux-headers-*/Makefile"):
+            text = makefile.read_text(encoding="utf-8")
+            if text.startswith("include /usr/src/"):
+                moved = text.replace("include /usr/src/", f"include {self.folder}/usr/src/", 1)
+                makefile.write_text(moved, encoding="utf-8")
 
     def _modules(self) -> Path:
         usual = self.folder / "lib/modules"
@@ -70,13 +78,14 @@ class Tree:
                     found[Path(path.split()[0])] = None
         return list(found)
 
-    def copy_modules(self, names: tuple[str, ...], root: Path, log: Path) -> None:
-        """Put modules and the indexes of modprobe into a root file system."""
+    def copy_modules(self, names: tuple[str, ...], modules: Path, log: Path) -> None:
+        """Put modules and the indexes of modprobe into a folder of modules, as ``/lib/modules`` is one."""
         source = self._modules() / self.release
-        target = root / "usr/lib/modules" / self.release
+        target = modules / self.release
         target.mkdir(parents=True, exist_ok=True)
         files = self.module_files(names, log)
-        if not any("rdma_rxe" in f.name for f in files):
+        built_in = (source / "modules.builtin").read_text(encoding="utf-8")
+        if "rdma_rxe.ko" not in built_in and not any("rdma_rxe" in f.name for f in files):
             raise AdapterError(f"the kernel {self.release} has no module rdma_rxe, so there is no device to judge")
         for file in files:
             place = target / file.resolve().relative_to(source.resolve())
