@@ -245,9 +245,12 @@ class Search:
         store = self.store
         root = store.changes(0)
         store.undo(0)
+        steps: list[frozenset[Step]] = []
         for f in made:
-            if not any(self._leads_to(k, f) for k in kept):
+            own = frozenset(f.path)
+            if not any(of <= own and self._leads_to(k, f) for k, of in zip(kept, steps, strict=True)):
                 kept.append(f)
+                steps.append(own)
         store.redo(root)
         return kept
 
