@@ -174,7 +174,7 @@ TURNS: dict[str, Callable[[Answer], Answer | Trouble]] = {
 
 @pytest.mark.parametrize("what", TURNS)
 def test_a_backend_that_changes_in_the_fixture(what: str) -> None:
-    chosen = _swept(40, lambda name: name.startswith("sweep/inside"))[:1] * 100
+    chosen = _swept(40, lambda name: name.startswith("sweep/inside"))[:1] * 60
 
     done = _both(chosen, turn=_now_and_then(TURNS[what]))
 
@@ -221,17 +221,13 @@ def _drawn(resumes: bool, options: Mapping[str, str]) -> tuple[list[Judgement], 
     stateful = Stateful(_judge(backend, resumes=resumes), 7, 0.0)
     stateful.until = float("inf")
     drawing = machine_class(stateful.shapes, stateful._driver, stateful._finished, len(stateful.fixtures))
-    made = []
-    for number in range(3):
-        found = stateful.draw_chunk(drawing, number)
-        made += [*stateful.done, *([found] if found is not None else [])]
-        stateful.done = []
-    return made, backend.noted
+    found = stateful.draw_chunk(drawing, 1)
+    return [*stateful.done, *([found] if found is not None else [])], backend.noted
 
 
 @pytest.mark.parametrize("options", [{}, {"fault": "send-completions-out-of-order"}], ids=["healthy", "faulty"])
 def test_drawn_programs_are_judged_alike(options: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "CHUNK", 8)
+    monkeypatch.setattr(machine, "CHUNK", 6)
 
     assert _drawn(False, options) == _drawn(True, options)
 
