@@ -65,7 +65,7 @@ class Kept:
 
 @dataclass(slots=True)
 class Start:
-    """Where a program begins: a session, what it must still do of the fixture, and the lines of what it need not."""
+    """Where a program begins: a session, the steps of the fixture still to be done, and the lines of those done."""
 
     session: Session
     left: tuple[Step, ...] = ()

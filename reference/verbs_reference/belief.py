@@ -34,6 +34,7 @@ from verbs_reference.moves import Pending
 from verbs_reference.pending import Analysis
 from verbs_reference.search import Search
 from verbs_reference.store import Entry, Store, shared
+from verbs_reference.twin import twin
 from verbs_reference.walk import NO_DEBTS, Debts
 
 Fired = dict[str, int]
@@ -112,7 +113,7 @@ class Belief:
     def fork(self) -> Belief:
         """A belief of its own that holds the same; what cannot change is shared."""
         made = copy.copy(self)
-        made.store, changes = self.store.fork([b.changes for b in self.branches])
+        made.store, changes = twin(self.store, [b.changes for b in self.branches])
         made.search = Search(self.model, self.search.analysis, made.store, self.search.limit)
         made.branches = [
             Branch(own, b.fired.copy(), b.maybe, b.trail, b.debts, b.pending)

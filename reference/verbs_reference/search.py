@@ -16,6 +16,7 @@ from verbs_reference.history import Event
 from verbs_reference.model import CallCase, CallCode, Model
 from verbs_reference.moves import NOTHING, Pending, Process
 from verbs_reference.pending import Analysis
+from verbs_reference.redundant import without_redundant
 from verbs_reference.silence import Silence
 from verbs_reference.store import NeedChoice, Store, signed
 from verbs_reference.suspects import Report, suspects_of
@@ -73,7 +74,7 @@ class Search:
         self._left = self.limit
         made = []
         walk.explore(lambda path, debts: made.extend(self._try(code, cases, action, branch, path, debts, walk)))
-        return self._without_redundant(made) if len(made) > 1 else made
+        return without_redundant(self, made) if len(made) > 1 else made
 
     def filled(self, wanted: Wanted) -> bool:
         """Whether the queue that a call looks at has got an entry."""
@@ -237,35 +238,6 @@ class Search:
             if case.effect is not None:
                 case.effect(store, *action.args, *action.outputs)
         store.once = {}
-
-    def _without_redundant(self, made: list[Found]) -> list[Found]:
-        """Without what another explanation reaches by internal steps alone; the store is at the root."""
-        made.sort(key=lambda f: len(f.path))
-        kept: list[Found] = []
-        store = self.store
-        root = store.changes(0)
-        store.undo(0)
-        for f in made:
-            if not any(self._leads_to(k, f) for k in kept):
-                kept.append(f)
-        store.redo(root)
-        return kept
-
-    def _leads_to(self, first: Found, second: Found) -> bool:
-        """Whether the steps that the second has more lead from the first to it; the store is at the base."""
-        rest = list(second.path)
-        for step in first.path:
-            if step not in rest:
-                return False
-            rest.remove(step)
-        if not rest or set(first.deviates) != set(second.deviates):
-            return False
-        store = self.store
-        try:
-            store.redo(first.changes)
-            return all(self.take(step) for step in rest) and store.signature(0) == second.signature
-        finally:
-            store.undo(0)
 
     # -- steps -----------------------------------------------------------------------------------
 

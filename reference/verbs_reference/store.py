@@ -10,7 +10,6 @@ objects, look-up tables and the sets of busy queues alike.
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,15 +23,10 @@ PAGE = 4096
 UPTO = 64
 """The longest ``upto``."""
 
-_SHAPES = itertools.count(1)
+SHAPES = itertools.count(1)
 """Numbers for states of the look-up tables: two states with one number have equal tables, and are of one program."""
 
 Entry = tuple[Any, Any, Any]
-
-
-_NESTED = ("objects", "live", "table", "active")
-_CONTAINERS = ("objects", "ended", "pages", "options", "once", "counter", "shape")
-"""What changes may be in: these fields of a store, and what those hold."""
 
 
 class NeedChoice(Exception):
@@ -102,54 +96,11 @@ class Store:
         self.options: dict[str, str] = {}
         self.once: dict[str, str] = {}
         self.counter = [1]
-        self.shape = [next(_SHAPES)]
+        self.shape = [next(SHAPES)]
         self.shapes: dict[Any, int] = {}
         """The numbers that changes of the look-up tables led to, so that branches which make one change stay alike."""
         self.left: list[Any] = []
         self.journal: list[Entry] = []
-
-    def fork(self, branches: list[list[Entry]]) -> tuple[Store, list[list[Entry]]]:
-        """A store of its own in the same state, and changes of this one as changes of that; nothing is journaled.
-
-        States of the look-up tables get numbers of their own: after this the two stores are of different programs.
-        """
-        made = Store.__new__(Store)
-        made.layout = self.layout
-        made.objects = {number: obj.copy() for number, obj in self.objects.items()}
-        made.live = {kind: numbers.copy() for kind, numbers in self.live.items()}
-        made.table = {key: numbers.copy() for key, numbers in self.table.items()}
-        made.active = {key: numbers.copy() for key, numbers in self.active.items()}
-        made.ended, made.pages = self.ended.copy(), self.pages.copy()
-        made.options, made.once = self.options.copy(), self.once.copy()
-        made.counter, made.left, made.journal = self.counter.copy(), self.left.copy(), []
-        shapes: dict[int, int] = defaultdict(lambda: next(_SHAPES))
-        made.shape = [shapes[self.shape[0]]]
-        made.shapes = {(shapes[old], *change): shapes[new] for (old, *change), new in self.shapes.items()}
-        if not any(branches):
-            return made, [[] for _ in branches]
-        pairs: list[tuple[Any, Any]] = [(getattr(self, name), getattr(made, name)) for name in _CONTAINERS]
-        for name in _NESTED:
-            mine = getattr(made, name)
-            pairs += [(container, mine[key]) for key, container in getattr(self, name).items()]
-        twins = {id(old): new for old, new in pairs}
-
-        def twin(container: Any) -> Any:
-            """What stands for a container there; an object that only branches have made is none of the store's."""
-            if id(container) not in twins:
-                twins[id(container)] = container.copy()
-            return twins[id(container)]
-
-        return made, [
-            [
-                (
-                    twin(container),
-                    key,
-                    shapes[value] if container is self.shape else twin(value) if type(value) is list else value,
-                )
-                for container, key, value in changes
-            ]
-            for changes in branches
-        ]
 
     # -- changes ---------------------------------------------------------------------------------
 
@@ -267,7 +218,7 @@ class Store:
         change = (self.shape[0], key, value, number)
         made = self.shapes.get(change)
         if made is None:
-            made = self.shapes[change] = next(_SHAPES)
+            made = self.shapes[change] = next(SHAPES)
         self.put(self.shape, 0, made)
 
     def _map(self, kind: str, obj: list[Any], owner: int | None) -> None:

@@ -50,6 +50,14 @@ Key = tuple[int, int]
 Visit = Callable[[list[Step], Debts], None]
 
 
+@dataclass(slots=True)
+class _Reach:
+    """What is known of moves in one state: those that are out of question, and those from which a step is reached."""
+
+    out: int
+    live: int = 0
+
+
 class Walk:
     """One exploration from the store's state; everything is undone afterwards."""
 
@@ -98,8 +106,9 @@ class Walk:
         self.forked = self.forked or len(steps) > 1
         store = self.store
         mark = len(store.journal)
+        alive = self._alive(debts) if debts and any(map(self.search.is_optional, steps)) else debts
         for step in steps:
-            left = self._alive(debts) if debts and self.search.is_optional(step) else debts
+            left = alive if self.search.is_optional(step) else debts
             self._now = {}
             if self.search.take(step):
                 longer = [*path, step]
@@ -115,13 +124,10 @@ class Walk:
 
     # -- stubborn sets ---------------------------------------------------------------------------
 
-    def stubborn(self, first: int, debts: Debts, *, owed: int = 0) -> tuple[list[Step], Debts]:
+    def stubborn(self, first: int, debts: Debts) -> tuple[list[Step], Debts]:
         """The steps of a stubborn set that may run now, and the debts that are left if debts held a move
-        up in vain.
-
-        ``owed`` restricts the set to debts of that age or older: nothing else can have happened by then.
-        """
-        out = self._younger(debts, owed) if owed else self._barred
+        up in vain."""
+        out = self._barred
         steps: list[Step] = []
         todo = first & ~out
         objects = self.store.objects
@@ -142,16 +148,14 @@ class Walk:
                     todo = (todo | takers.get((number, slot, queue[0]), 0)) & ~out
                 continue
             move = self.moves[place]
-            found = self._steps(move[0])
-            if not owed:
-                found = self._allowed(move, found)
-                if found and debts:
-                    older = self._older_debts(place, debts)
-                    left = self._released(debts, older) if older else debts
-                    if left is None:
-                        todo = (todo | self.pending.bits(older)) & ~out
-                        continue
-                    debts = left
+            found = self._allowed(move, self._steps(move[0]))
+            if found and debts:
+                older = self._older_debts(place, debts)
+                left = self._released(debts, older) if older else debts
+                if left is None:
+                    todo = (todo | self.pending.bits(older)) & ~out
+                    continue
+                debts = left
             steps += found
             todo = (todo | (self._in_conflict(place) if found else pending.supplying(place))) & ~out
         return steps, debts
@@ -245,7 +249,8 @@ class Walk:
         """The debts without those that cannot be paid; None if some of those that hold something up can."""
         if not held:
             return debts
-        if self.stubborn(self.pending.bits(held), debts, owed=max(debts[m] for m in held))[0]:
+        out = self._younger(debts, max(debts[m] for m in held))
+        if self._reaches(self.pending.bits(held), _Reach(out)):
             return None
         return {m: age for m, age in debts.items() if m not in held}
 
@@ -254,11 +259,45 @@ class Walk:
 
         A call comes after the silence, and a step that need never happen may come after it as well; neither brings
         back what could not happen without it."""
+        known = {age: _Reach(self._younger(debts, age)) for age in set(debts.values())}
         return {
             m: age
             for m, age in debts.items()
-            if self._remains(m) and self.stubborn(self.pending.bits((m,)), debts, owed=age)[0]
+            if self._remains(m) and self._reaches(self.pending.bits((m,)), known[age])
         }
+
+    def _reaches(self, first: int, known: _Reach) -> bool:
+        """Whether a stubborn set around a move, or some, holds a step that may run now, without the moves that are out:
+        nothing else can have happened by the time of a debt.
+
+        From what a set without such a step holds none is reached, so that all of it is out for the next move.
+        """
+        pending = self.pending
+        done, todo = known.out, first & ~known.out
+        if todo & known.live:
+            return True
+        while todo:
+            bit = todo & -todo
+            todo ^= bit
+            done |= bit
+            place = bit.bit_length() - 1
+            number, slot, element = pending.works[place]
+            queue = self.store.objects[number][slot]
+            if not queue:
+                todo = (todo | pending.sources[place]) & ~done
+            elif queue[0] != element:
+                if element in queue or self._may_arrive(self.moves[place]):
+                    todo = (todo | pending.takers.get((number, slot, queue[0]), 0)) & ~done
+            elif self._steps(self.moves[place][0]):
+                known.live |= first | bit
+                return True
+            else:
+                todo = (todo | pending.supplying(place)) & ~done
+            if todo & known.live:
+                known.live |= first
+                return True
+        known.out = done
+        return False
 
     # -- what can answer a poll ------------------------------------------------------------------
 
