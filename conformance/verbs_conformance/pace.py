@@ -1,8 +1,8 @@
 """How long a run will take, once its first programs have shown the backend's pace.
 
 The steps of every directed, regression and sweep program are known before the run; the time that one takes is measured
-over the first programs, reset and judging included, but for the very first, with which everything starts.  Nothing is
-said of a run that is over soon.
+over some programs, reset and judging included, but not over the very first: the device starts with one, and the
+judge learns with each new kind of step.  Nothing is said of a run that is over soon.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from verbs_conformance.judge import Judgement
 from verbs_conformance.run import Run
 from verbs_reports.text import plural
 
-SAMPLE = 2.0
+LEARNING = 2.0
+"""Seconds after the first program's end that are not measured."""
+SAMPLE = 3.0
 """Seconds that are measured before anything is said, at least."""
 LEAST = 10
 """Programs that are measured, at least."""
@@ -28,6 +30,7 @@ class Pace:
     def __init__(self, run: Run, clock: Callable[[], float] = time.monotonic) -> None:
         self.run = run
         self.clock = clock
+        self.ready = 0.0
         self.began = 0.0
         self.steps = 0
         self.programs = 0
@@ -37,12 +40,14 @@ class Pace:
         """The estimate, once, after the program that ends the sample; nothing before, behind, or for a short run."""
         if self.is_told:
             return ""
+        now = self.clock()
+        self.ready = self.ready or now + LEARNING
         if not self.began:
-            self.began = self.clock()
+            self.began = now if now >= self.ready else 0.0
             return ""
         self.steps += self.run.steps(done.program)
         self.programs += 1
-        spent = self.clock() - self.began
+        spent = now - self.began
         if spent < SAMPLE or self.programs < LEAST:
             return ""
         self.is_told = True
@@ -50,7 +55,7 @@ class Pace:
         total = sum(planned) * spent / self.steps
         if total < SOON:
             return ""
-        pace = f"{1000 * spent / self.steps:.0f} ms a step over the first {plural(self.programs, 'program')}"
+        pace = f"{1000 * spent / self.steps:.0f} ms a step over {plural(self.programs, 'program')}"
         text = f"this will take about {span(total)} ({len(planned)} programs, {sum(planned)} steps; {pace})"
         if self.run.draws:
             text += f", then {self.run.settings.budget:.0f} s for drawn programs"

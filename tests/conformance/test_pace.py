@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from verbs_conformance.judge import Judgement
-from verbs_conformance.pace import LEAST, Pace, span
+from verbs_conformance.pace import LEARNING, LEAST, SAMPLE, Pace, span
 from verbs_conformance.program import Program
 from verbs_conformance.run import Settings
 
@@ -45,16 +45,16 @@ def test_a_long_run_is_announced_once_with_its_pace() -> None:
     said = told(Planned(1000), 0.5)
 
     (text,) = [s for s in said if s]
-    assert said.index(text) == LEAST
-    assert "about 8 min (1000 programs, 5000 steps; 100 ms a step over the first 10 programs)" in text
+    assert said.index(text) == LEAST + LEARNING / 0.5
+    assert "about 8 min (1000 programs, 5000 steps; 100 ms a step over 10 programs)" in text
     assert "then 7 s for drawn programs" in text
     assert "with --quick about 50 s" in text
 
 
 def test_a_quick_backend_is_measured_longer() -> None:
-    said = told(Planned(10_000), 0.1)
+    said = told(Planned(10_000), 0.125, 100)
 
-    assert [i for i, s in enumerate(said) if s] == [20]
+    assert [i for i, s in enumerate(said) if s] == [(LEARNING + SAMPLE) / 0.125]
 
 
 def test_nothing_is_said_of_a_short_run() -> None:
