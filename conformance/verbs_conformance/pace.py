@@ -55,7 +55,7 @@ class Pace:
         total = sum(planned) * spent / self.steps
         if total < SOON:
             return ""
-        pace = f"{1000 * spent / self.steps:.0f} ms a step over {plural(self.programs, 'program')}"
+        pace = f"{1000 * spent / self.steps:.3g} ms a step over {plural(self.programs, 'program')}"
         text = f"this will take about {span(total)} ({len(planned)} programs, {sum(planned)} steps; {pace})"
         if self.run.draws:
             text += f", then {self.run.settings.budget:.0f} s for drawn programs"
