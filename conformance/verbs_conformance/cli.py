@@ -56,6 +56,8 @@ class Commands(click.Group):
         except (click.Abort, KeyboardInterrupt):
             click.echo(NOTHING_DONE, err=True)
             sys.exit(INTERRUPTED)
+        except OSError as e:
+            _of_the_system(e)
         except SpecError as e:
             _fail(f"{e}\nThe fault is the specification's.", ERROR)
         except AdapterUsageError as e:
@@ -64,6 +66,12 @@ class Commands(click.Group):
             _fail(f"{e}\nNothing was judged: the adapter cannot be used like this.", ERROR)
         except (BadProgram, BadWaivers, ResultsError, ProfileError) as e:
             _fail(str(e), USAGE)
+
+
+def _of_the_system(error: OSError) -> None:
+    """End because of a file or a folder."""
+    where = f"{error.filename}: " if error.filename else ""
+    _fail(f"{where}{error.strerror or error}\nA file cannot be read or written; the fault is not the backend's.", USAGE)
 
 
 def _fail(message: str, code: int) -> None:

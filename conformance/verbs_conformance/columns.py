@@ -8,6 +8,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+CLOSED_PIPE = 141
+"""What a shell says of a program that SIGPIPE ended."""
+
+
+class Terminal(Console):
+    """Standard output.  When whoever reads it has gone the program ends, but not with 1: that is for a backend."""
+
+    def on_broken_pipe(self) -> None:
+        """End as SIGPIPE would."""
+        try:
+            super().on_broken_pipe()
+        except SystemExit:
+            raise SystemExit(CLOSED_PIPE) from None
+
 
 def table(
     console: Console, head: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str] | None = None

@@ -45,6 +45,8 @@ class Judgement:
     """What the refused call would have been allowed to answer."""
     trouble: Trouble | None = None
     reason: str = ""
+    given_up: bool = False
+    """Whether a drawn program ended early because judging it further costs too much."""
     seconds: float = 0.0
     waivers: dict[str, str] = field(default_factory=dict)
     """The waivers that cover what failed, each with its rule."""
@@ -85,13 +87,13 @@ class Judge:
         self.cap = cap
         self.allow_undefined = allow_undefined
         self.passed: dict[str, int] = {}
-        """In how many programs that passed each rule fired; see :meth:`acquit`."""
+        """In how many programs that passed each rule fired, or may have; see :meth:`acquit`."""
         self._prefixes = Prefixes() if resumes else None
 
     def acquit(self, done: Judgement) -> None:
         """Note what a program has shown to work, if everything in it was explained."""
         if done.verdict == Verdict.PASS:
-            for rule in done.fired:
+            for rule in {*done.fired, *done.possible}:
                 self.passed[rule] = self.passed.get(rule, 0) + 1
 
     def session(self) -> Session:

@@ -11,12 +11,12 @@ from pathlib import Path
 import click
 import yaml
 from click.core import ParameterSource
-from rich.console import Console
 from rich.table import Table
 
 from verbs_adapters.lab import boot, host, image, oracle, shell
 from verbs_adapters.lab.adapter import DEFAULTS, tell
 from verbs_adapters.lab.kernels import APIS, DEVICES, KERNELS, choose, host_compilers
+from verbs_conformance import columns
 
 _kernel = click.option(
     "--kernel",
@@ -123,7 +123,7 @@ def list_() -> int:
     for name, kernel in KERNELS.items():
         built = image.existing(kernel)
         table.add_row(name, kernel.suite, f"{built.tree.release}, in {built.folder}" if built else "not built")
-    console = Console(highlight=False, soft_wrap=True)
+    console = columns.Terminal(highlight=False, soft_wrap=True)
     console.print(table)
     for what, known in (("devices", DEVICES), ("APIs", {name: text for name, (_, text) in APIS.items()})):
         console.print(f"\n{what}:")

@@ -27,6 +27,7 @@ from verbs_conformance.program import Program, full_steps
 from verbs_conformance.session import Outcome, Session, Step
 from verbs_conformance.shapes import Menu, Shape, build, shapes
 from verbs_conformance.sweep import harvest
+from verbs_reference.belief import Inconclusive
 from verbs_reports.verdicts import Verdict
 
 STEPS = 40
@@ -160,7 +161,7 @@ class Driver:
     def harvest(self) -> None:
         """See all that a consumer can see."""
         engine, belief = self.judge.engine, self.session.belief
-        for step in harvest(engine, self.shapes, self.session.live()):
+        for step in harvest(engine, self.shapes, self.session.live()) if not self.made.given_up else ():
             looks = step.call in engine.model.calls
             if not looks or (belief.tangle(step.call) <= TANGLED and not self.session.breaks_duty(step)):
                 self.run(step)
@@ -170,6 +171,8 @@ class Driver:
         now, None if it cannot be made or would break a duty.  TimeUp if the budget is used up."""
         if time.monotonic() > self.until:
             raise TimeUp
+        if self.made.given_up:
+            return None
         names = self.session.live()
         turn, *draws = digits(words)
         other = self.any(words)
@@ -187,13 +190,23 @@ class Driver:
         return step
 
     def run(self, step: Step, *, keep: bool = True) -> None:
-        """Run a step; Disagreement if nothing explains its outcome."""
+        """Run a step; Disagreement if nothing explains its outcome.
+
+        A program for which a limit of the judge's search is too low is given up there: what it has shown until then
+        holds, and no rule waits for it."""
+        if self.made.given_up:
+            return
         self.kinds = None
         self.is_silent = step.call == SETTLE.call
         if keep:
             self.steps.append(step)
             self.fresh += 1
         for done, outcome in self.session.run(step):
+            if keep and isinstance(outcome.problem, Inconclusive):
+                self.made.given_up = True
+                self.made.reason = f"given up before {done}: {outcome.problem.reason}"
+                self.steps.pop()
+                return
             self.made.lines.append(f"{done} -> {outcome.seen}")
             if outcome.problem is not None:
                 self._stop(done, outcome)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from verbs_conformance import columns
 from verbs_conformance.run import RESULTS
@@ -51,7 +50,7 @@ def compare(before: Path, after: Path, *, as_markdown: bool, out: Path | None) -
     elif as_markdown:
         click.echo(diff.render(found), nl=False)
     else:
-        console = Console(highlight=False, soft_wrap=True)
+        console = columns.Terminal(highlight=False, soft_wrap=True)
         for fact in found.facts:
             console.print(fact, markup=False)
         if found.changes:

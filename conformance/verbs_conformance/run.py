@@ -105,7 +105,7 @@ class Run:
         return self._selected(rule) if again is None else rule in again.rules
 
     def _selected(self, name: str) -> bool:
-        return not self.settings.select or any(fnmatchcase(name, p) for p in self.settings.select)
+        return not self.settings.select or (name != "" and any(fnmatchcase(name, p) for p in self.settings.select))
 
     def unmatched(self) -> list[str]:
         """The patterns of the selection that match neither a rule nor a program under these profiles."""

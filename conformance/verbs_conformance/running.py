@@ -45,7 +45,7 @@ def duration(text: str) -> float:
         value = float(number) * _UNITS[unit]
     except ValueError:
         value = -1.0
-    if value < 0:
+    if not 0 <= value < float("inf"):
         raise click.UsageError(f"{text!r} is no duration: write 90s, 2m or 1h")
     return value
 
@@ -85,7 +85,7 @@ def run(
         waivers=waivers,
         quick=quick,
     )
-    console = Console(highlight=False, soft_wrap=True)
+    console = columns.Terminal(highlight=False, soft_wrap=True)
     hello = backend.hello()
     console.print(f"{hello.name} {hello.version} ({hello.device}) under {api}, {transport}; seed {seed}", markup=False)
     with console.status("running") as status:
@@ -141,7 +141,10 @@ def _stateful(tally: Tally) -> str:
     if not tally.stateful_calls:
         return ""
     share = tally.stateful_unobserved / tally.stateful_calls
-    return f"; stateful: {tally.stateful_calls} calls, {share:.0%} of them with work unobserved"
+    text = f"; stateful: {tally.stateful_calls} calls, {share:.0%} of them with work unobserved"
+    if not tally.given_up:
+        return text
+    return f"{text}; {plural(tally.given_up, 'drawn program')} given up early, where the device has too many ways to go"
 
 
 def _table(console: Console, job: Run) -> None:

@@ -217,9 +217,27 @@ class Session:
             raise BadProgram(f"unknown verb {call!r}; known under this profile: {known}")
         return self.model.calls[call]
 
+    def _gone(self, step: Step, code: CallCode, args: tuple[Any, ...]) -> str:
+        """The parameters that name objects which are there no longer, or nothing."""
+        params = zip(code.params.items(), args, strict=True)
+        refs = {name: n for (name, kind), n in params if kind.tag == "ref" and step.args.get(name) in self.names}
+        gone = [
+            f"{name}={step.args[name]}"
+            for name, number in refs.items()
+            if not self.belief.evaluate(lambda store, n=number: store.objects[n][1])
+        ]
+        return ", ".join(gone)
+
     def _call(self, step: Step, watch: str = "") -> Outcome:
         code = self.code(step.call)
         args = self.values(step)
+        gone = self._gone(step, code, args)
+        if gone:
+            reason = f"the program uses what is gone: {gone}. Verbs take no object that was destroyed; mend the program"
+            return Outcome("not called", Inconclusive(reason))
+        return self._made(step, code, args, watch)
+
+    def _made(self, step: Step, code: CallCode, args: tuple[Any, ...], watch: str) -> Outcome:
         self.calls += 1
         self.unobserved += self.belief.unobserved()
         judged = not self._depends_on_tainted(code, args)

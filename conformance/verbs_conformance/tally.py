@@ -25,6 +25,7 @@ class Tally:
     belief: int = 1
     stateful_calls: int = 0
     stateful_unobserved: int = 0
+    given_up: int = 0
     ran: int = 0
     shown: list[tuple[Judgement, str]] = field(default_factory=list)
     waived: dict[str, list[Judgement]] = field(default_factory=dict)
@@ -39,6 +40,7 @@ class Tally:
         if done.program.kind == "stateful":
             self.stateful_calls += done.calls - done.fixture_calls
             self.stateful_unobserved += done.unobserved - done.fixture_unobserved
+            self.given_up += done.given_up
         self.belief = max(self.belief, done.belief)
         self.verdicts.append(done.verdict)
         for rule, count in done.fired.items():

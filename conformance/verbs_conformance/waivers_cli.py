@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from verbs_conformance import columns
 from verbs_conformance import waivers as files
@@ -30,7 +29,7 @@ def check(file: Path) -> int:
         for batch in files.batches(w for w in here if w.runs(api, transport) is not None):
             files.model(selected, batch)
     rows = [(str(w.name), str(w.rule), str(w.program), _conditions(w), "yes" if w.instead else "no") for w in found]
-    columns.table(Console(highlight=False), ("waiver", "rule", "program", "for", "instead"), rows)
+    columns.table(columns.Terminal(highlight=False), ("waiver", "rule", "program", "for", "instead"), rows)
     click.echo(f"{file}: {len(found)} waivers, nothing wrong")
     return 0
 

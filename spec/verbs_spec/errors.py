@@ -45,5 +45,5 @@ def listed(words: Iterable[str]) -> str:
 
 def near(word: str, words: Iterable[str]) -> str:
     """`; did you mean 'x'?` when a known word is close to the one found, else nothing."""
-    close = get_close_matches(word, list(words), n=3, cutoff=0.6)
+    close = get_close_matches(word, list(dict.fromkeys(words)), n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(map(repr, map(str, close)))}?" if close else ""

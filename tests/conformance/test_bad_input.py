@@ -44,9 +44,34 @@ def test_program(text: str, words: list[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "steps",
+    [
+        "destroy_qp(qp=qp0)\n  post_send(qp=qp0, opcode=SEND, wr_id=1, sg_list=[], signaled=true)",
+        "destroy_qp(qp=qp0)\n  destroy_qp(qp=qp0)",
+        "destroy_qp(qp=qp0)\n  destroy_cq(cq=cq0)\n  drain(cq=cq0)",
+    ],
+)
+def test_what_is_gone_is_not_used(steps: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(f"{PROGRAM}  {steps}\n", encoding="utf-8")
+
+    ended = verbspec("replay", str(path))
+
+    assert ended.code == 2, ended.text
+    assert "the program uses what is gone: " in ended.text
+    assert "not called" in ended.text
+
+
+@pytest.mark.parametrize(
     ("args", "code", "words"),
     [
         (["replay", "nowhere.yaml"], 4, ["nowhere.yaml cannot be read"]),
+        (
+            ["run", "softhca", "--select", "", "--out", "out"],
+            5,
+            ["--select : no rule and no program", "so nothing ran"],
+        ),
+        (["run", "softhca", "--budget", "1e999s"], 4, ["'1e999s' is no duration", "write 90s"]),
         (["run", "sofhca"], 4, ["no adapter 'sofhca'", "did you mean 'softhca'", "process"]),
         (["run", "softhca", "-o", "pase=lazy"], 4, ["no option 'pase'", "did you mean 'pace'", "max_cqe"]),
         (["run", "softhca", "-o", "pace=slow"], 4, ["no value 'slow'", "Known: random, lazy, eager"]),
@@ -187,3 +212,13 @@ def test_waiver_file(text: str, words: list[str], tmp_path: Path) -> None:
     assert "The fault is the waiver file's" in ended.text
     for word in words:
         assert word in ended.text
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+
+    ended = verbspec("run", "softhca", "--select", "pd/*", "--out", str(tmp_path / "file" / "out"))
+
+    assert ended.code == 4, ended.text
+    assert "file/out: Not a directory" in ended.text
+    assert "the fault is not the backend's" in ended.text
