@@ -14,6 +14,7 @@ def test_what_costs_too_much_is_given_up() -> None:
     backend = SoftHca({})
     judge = Judge(engine("linux-kernel", "roce"), backend, backend.hello(), programs.fixtures(), cap=3)
     stateful = Stateful(judge, 1, 3600.0)
+    stateful.fixtures = [judge.fixtures["registered"]]  # which has one explanation
     machine = machine_class(stateful.shapes, stateful._driver, stateful._finished, len(stateful.fixtures))
 
     assert stateful.draw_chunk(machine, 1001) is None
@@ -21,7 +22,7 @@ def test_what_costs_too_much_is_given_up() -> None:
     drawn = stateful.done
     given_up = [done for done in drawn if done.given_up]
 
-    assert 0 < len(given_up) < len(drawn)
+    assert given_up
     assert {done.verdict for done in drawn} == {Verdict.PASS}
     for done in given_up:
         assert done.reason.startswith("given up before "), done.reason
