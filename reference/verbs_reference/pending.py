@@ -28,6 +28,8 @@ from verbs_reference.store import NeedChoice, Store
 
 MOST = 64
 """So many combinations of values are tried for a guard's part; beyond it is taken to be possible."""
+MANY = 400
+"""With more live objects than so many, states are not compared."""
 KNOWN = 500
 """So many states' moves are kept; programs have little in common, so that only the last few matter."""
 
@@ -73,8 +75,9 @@ class Analysis(Statics):
 
     def pending(self, store: Store) -> Pending:
         """Every move that may come before the consumer's next call, with its footprint."""
-        key = self._likeness.key(store)
-        known = self._known.get(key)
+        # the key holds every live object, and so costs more than it saves where there are thousands
+        key = self._likeness.key(store) if len(store.objects) <= MANY else None
+        known = self._known.get(key) if key is not None else None
         if known is not None:
             self.fill_coming(known.before)
             return known
@@ -82,7 +85,8 @@ class Analysis(Statics):
         made = _Fixpoint(self, store, before).run() if before else NOTHING
         if len(self._known) >= KNOWN:
             self._known.clear()
-        self._known[key] = made
+        if key is not None:
+            self._known[key] = made
         return made
 
     # -- which moves -----------------------------------------------------------------------------
