@@ -4,10 +4,10 @@ Theory of operation
 -------------------
 The belief ranks every rule that had a part in a refusal, nearest cause first.  Near ones are often those that only
 carry what others decided: a step that writes completions has a part in whatever a poll returns.  What programs have
-shown before tells the two apart.  A rule that fired in programs in which everything was explained has been seen to
-work; one that never did, or seldom, has not.  So the nearest two are named, and then those of the others that fired
-in the fewest programs that passed, nearest first among equals: the spectrum of passed programs, as it is used to find
-faults in programs.  When nothing has passed yet the order is that of the distance alone.
+shown before tells the two apart.  A rule that fired, or may have, in programs in which everything was explained has
+been seen to work; one that never did, or seldom, has not.  So the nearest two are named, and then those of the others
+that fired in the fewest programs that passed, nearest first among equals: the spectrum of passed programs, as it is
+used to find faults in programs.  When nothing has passed yet the order is that of the distance alone.
 
 What a run had seen to pass when a program failed is written into the program's file, so that a replay says the same.
 """
