@@ -251,9 +251,13 @@ class Stateful:
         ]
         self.done: list[Judgement] = []
 
+    def machine(self) -> type[RuleBasedStateMachine]:
+        """What draws programs of this backend and these fixtures; what they came to is in ``done``."""
+        return machine_class(self.shapes, self._driver, self._finished, len(self.fixtures))
+
     def run(self) -> Iterator[Judgement]:
         """The judgements of all programs; ends at the first failure behind which it does not go on."""
-        machine = machine_class(self.shapes, self._driver, self._finished, len(self.fixtures))
+        machine = self.machine()
         chunk = 0
         while time.monotonic() < self.until:
             chunk += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance import program as programs
 from verbs_conformance.judge import Judge
-from verbs_conformance.machine import Stateful, machine_class
+from verbs_conformance.machine import Stateful
 from verbs_conformance.target import engine
 from verbs_reports.verdicts import Verdict
 
@@ -15,9 +15,8 @@ def test_what_costs_too_much_is_given_up() -> None:
     judge = Judge(engine("linux-kernel", "roce"), backend, backend.hello(), programs.fixtures(), cap=3)
     stateful = Stateful(judge, 1, 3600.0)
     stateful.fixtures = [judge.fixtures["registered"]]  # which has one explanation
-    machine = machine_class(stateful.shapes, stateful._driver, stateful._finished, len(stateful.fixtures))
 
-    assert stateful.draw_chunk(machine, 1001) is None
+    assert stateful.draw_chunk(stateful.machine(), 1001) is None
 
     drawn = stateful.done
     given_up = [done for done in drawn if done.given_up]

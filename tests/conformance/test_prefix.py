@@ -183,12 +183,12 @@ def test_a_backend_that_changes_in_the_fixture(what: str) -> None:
         assert any(d.broken and not d.fixture_lines for d in done)
 
 
-def test_a_reset_that_fails() -> None:
+def test_a_reset_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = Watched({})
     judge = _judge(backend, resumes=True)
     program = _swept(40)[0]
     judge.run(program, 1)
-    backend.reset = lambda seed: Trouble("hang", "backend", f"no answer to seed {seed}")  # type: ignore[method-assign]
+    monkeypatch.setattr(backend, "reset", lambda seed: Trouble("hang", "backend", f"no answer to seed {seed}"))
 
     done = judge.run(program, 1)
 

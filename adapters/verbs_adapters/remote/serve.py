@@ -157,8 +157,7 @@ def _take_stdio() -> tuple[BinaryIO, BinaryIO]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve a registered adapter; exit status 4 if its name or options are wrong, 3 if it cannot be set up."""
-    # The registry knows every adapter there is; an agent, which calls `serve`, needs none but its own.
-    from verbs_adapters import registry  # noqa: PLC0415
+    from verbs_adapters import registry  # noqa: PLC0415 - it imports every adapter; an agent needs its own alone
 
     parser = argparse.ArgumentParser(
         prog="python -m verbs_adapters.remote.serve",
