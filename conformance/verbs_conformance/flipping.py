@@ -29,6 +29,7 @@ from verbs_conformance.playback import Playback, Recorder
 from verbs_conformance.program import Program
 from verbs_conformance.session import Engine
 from verbs_reference.model import Model
+from verbs_reports.verdicts import Verdict
 from verbs_spec.document import Spec
 from verbs_spec.loader import load
 from verbs_spec.profiles import select
@@ -257,5 +258,9 @@ class Bench:
 
 
 def _duty_moved(record: Record, done: Judgement) -> bool:
-    """Whether a breach of duty came that had not been there, or calls were made that the record does not have."""
+    """Whether a breach of duty came that had not been there, or calls were made that the record does not have.
+
+    A program that decides nothing shows nothing."""
+    if done.verdict is Verdict.INCONCLUSIVE:
+        return False
     return done.trouble is not None or (done.failed_step is not None and not record.breach)
