@@ -14,8 +14,8 @@ from verbs_conformance.directed import Directed
 from verbs_conformance.program import Program, full_steps
 from verbs_conformance.session import Engine
 from verbs_reference.model import Model
-from verbs_spec.document import Spec
-from verbs_spec.profiles import select
+from verbs_spec.document import CallRule, Spec
+from verbs_spec.profiles import features, select
 
 DEPTHS = (1, 2)
 
@@ -30,24 +30,25 @@ def limits(engine: Engine, fixtures: Mapping[str, Program]) -> dict[str, Any]:
 
 
 def witnesses(
-    engine: Engine, fixtures: Mapping[str, Program], known: list[Program], spared: set[str]
+    engine: Engine, fixtures: Mapping[str, Program], known: list[Program], wanted: set[str]
 ) -> Iterator[Program]:
-    """A program for each rule of a model that the search can fire, but for those that are spared.
+    """A program for each wanted rule that the search can fire, and one for each fixture of the model's features.
 
     A known program that still fires its rule is kept, so that only what is missing is searched.
     """
-    api, transport = engine.model.spec.selected or ("", "")
-    wanted = {str(r) for r in engine.model.spec.rules} - spared
+    spec = engine.model.spec
+    wanted = set(wanted)
     standing = sorted(
-        (p for p in fixtures.values() if p.applies(api, transport)),
+        (p for p in fixtures.values() if p.under(spec)),
         key=lambda p: len(sum(full_steps(p, fixtures), ())),
     )
     device = limits(engine, fixtures)
     for fixture in standing:
-        yield Directed(engine, fixture, fixtures, device).program(f"fixture/{fixture.name}", "", ())
+        if set(fixture.feature) == set(spec.features):
+            yield Directed(engine, fixture, fixtures, device).program(f"fixture/{fixture.name}", "", ())
     checker = Directed(engine, standing[0], fixtures, device)
     for program in known:
-        if program.target in wanted and program.applies(api, transport) and checker.fires(program):
+        if program.target in wanted and program.under(spec) and checker.fires(program):
             wanted.discard(program.target)
             yield program
     yield from _searched(engine, fixtures, standing, device, wanted)
@@ -72,21 +73,37 @@ def _searched(
 
 
 def build(spec: Spec, api: str, transport: str, known: list[Program], spared: set[str]) -> list[Program]:
-    """The directed programs of one API profile, in the order of the specification's rules."""
-    engine = Engine(Model(select(spec, api, transport)))
-    order = {str(r): i for i, r in enumerate(engine.model.spec.rules)}
-    found = list(witnesses(engine, programs.fixtures(), known, spared))
+    """The directed programs of one API profile, in the order of the specification's rules.
+
+    A rule is searched on a device that has the features which the rule asks for and no other.
+    """
+    whole = select(spec, api, transport, features(spec))
+    order = {str(r): i for i, r in enumerate(whole.rules)}
+    groups: dict[tuple[str, ...], set[str]] = {(): set()}
+    for rule in order.keys() - spared:
+        groups.setdefault(needed(whole, rule), set()).add(rule)
+    found: list[Program] = []
+    for group, rules in groups.items():
+        engine = Engine(Model(select(spec, api, transport, group)))
+        found += witnesses(engine, programs.fixtures(), known, rules)
     return sorted(found, key=lambda p: (order.get(p.target, -1), p.name))
+
+
+def needed(spec: Spec, rule: str) -> tuple[str, ...]:
+    """The features without which a rule, or what it is a rule of, is not there."""
+    own = spec.rules[rule]
+    part = spec.calls[own.call] if isinstance(own, CallRule) else spec.families[own.family]
+    return tuple(f for f in spec.features if f in own.profile or f in part.profile)
 
 
 def fired_by_fixtures(spec: Spec, api: str, transport: str) -> set[str]:
     """The rules that the fixtures of a profile fire, so that every program does."""
-    engine = Engine(Model(select(spec, api, transport)))
+    engine = Engine(Model(select(spec, api, transport, features(spec))))
     fixtures = programs.fixtures()
     device = limits(engine, fixtures)
     return {
         rule
         for p in fixtures.values()
-        if p.applies(api, transport)
+        if p.under(engine.model.spec)
         for rule in Directed(engine, p, fixtures, device).history
     }

@@ -33,7 +33,7 @@ from verbs_reports.results import ResultsError, read
 from verbs_reports.verdicts import exit_code
 from verbs_spec import tables
 from verbs_spec.errors import ProfileError, SpecError
-from verbs_spec.profiles import select
+from verbs_spec.profiles import features, select
 
 ERROR, USAGE = 3, 4
 
@@ -201,7 +201,8 @@ def explain(topic: str) -> int:
 def prove(patterns: Sequence[str], profile: Sequence[str]) -> int:
     """Prove what the specification says of itself: cases partition, invariants are inductive."""
     api, transport = profiles(profile)
-    return prover.prove(select(load(), api or "linux-kernel", transport or "roce"), patterns)
+    chosen = select(load(), api or "linux-kernel", transport or "roce", features(load()))
+    return prover.prove(chosen, patterns)
 
 
 @main.group("spec")

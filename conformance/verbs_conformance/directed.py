@@ -228,6 +228,7 @@ class Directed:
             target=target,
             says=str(self.model.spec.rules[target].says).strip() if target in self.model.spec.rules else "",
             api=(self.model.spec.selected or ("", ""))[:1],
+            feature=self.model.spec.features,
         )
 
     def draining(self, names: Mapping[str, tuple[str, int]]) -> list[Step]:

@@ -18,6 +18,7 @@ from verbs_conformance.unwitnessed import reasons
 from verbs_reference.model import Model
 from verbs_spec.document import CallRule, Spec, StepRule
 from verbs_spec.errors import near
+from verbs_spec.profiles import features
 
 Rule = CallRule | StepRule
 WIDTH = 100
@@ -200,7 +201,7 @@ def _transition(spec: Spec, old: str, new: str) -> bool:
     """Tell how a state becomes another; False if these are no two states of one thing."""
     apis = [str(p.name) for p in spec.profiles.values() if p.kind == "api"]
     transport = next(str(p.name) for p in spec.profiles.values() if p.kind == "transport")
-    models: list[Model] = [engine(api, transport).model for api in apis]
+    models: list[Model] = [engine(api, transport, features(spec)).model for api in apis]
     known = {name: values for model in models for name, values in states(model).items()}
     kinds = [name for name, values in known.items() if old in values and new in values]
     if not kinds:

@@ -242,12 +242,11 @@ class Stateful:
         self.seed = number
         self.until = time.monotonic() + budget
         spec = judge.engine.model.spec
-        api, transport = spec.selected or ("", "")
         self.shapes = shapes(judge.engine.model)
         self.fixtures = [
             p
             for p in judge.fixtures.values()
-            if p.applies(api, transport) and len(full_steps(p, judge.fixtures)[0]) + len(p.steps) > 1
+            if p.under(spec) and len(full_steps(p, judge.fixtures)[0]) + len(p.steps) > 1
         ]
         self.done: list[Judgement] = []
 

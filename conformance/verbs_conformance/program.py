@@ -28,6 +28,7 @@ from importlib import resources
 from pathlib import Path
 
 from verbs_conformance.session import BadProgram, Step
+from verbs_spec.document import Spec
 from verbs_spec.errors import SpecError, listed, near
 from verbs_spec.text import Map, Node, Seq, Text, read
 
@@ -39,6 +40,7 @@ _KEYS = (
     "sources",
     "api",
     "transport",
+    "feature",
     "seed",
     "adapter",
     "options",
@@ -52,9 +54,10 @@ _KEYS = (
 class Program:
     """A program: steps after a fixture, and what it was made for.
 
-    ``api`` and ``transport`` restrict it to profiles (empty: any).  ``target`` is a rule's id or empty.  ``adapter``
-    and its ``options`` are what a replay uses unless the command line names others.  ``passed`` says for suspected
-    rules in how many programs of the run they had fired and all was well, see :mod:`verbs_conformance.acquittal`.
+    ``api`` and ``transport`` restrict it to profiles (empty: any), and it needs each ``feature``.  ``target`` is a
+    rule's id or empty.  ``adapter`` and its ``options`` are what a replay uses unless the command line names others.
+    ``passed`` says for suspected rules in how many programs of the run they had fired and all was well, see
+    :mod:`verbs_conformance.acquittal`.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Program:
     says: str = ""
     api: tuple[str, ...] = ()
     transport: tuple[str, ...] = ()
+    feature: tuple[str, ...] = ()
     seed: int | None = None
     adapter: str = ""
     options: tuple[tuple[str, str], ...] = ()
@@ -74,6 +78,10 @@ class Program:
         """Whether the program is meant for these profiles."""
         return (not self.api or api in self.api) and (not self.transport or transport in self.transport)
 
+    def under(self, spec: Spec) -> bool:
+        """Whether the program is meant for the profiles and features that a specification was selected for."""
+        return self.applies(*(spec.selected or ("", ""))) and set(self.feature) <= set(spec.features)
+
     def to_yaml(self) -> str:
         """The program as a file; the same program gives the same bytes."""
         lines = [f"program: {_quoted(self.name)}", f"kind: {self.kind}"]
@@ -81,10 +89,8 @@ class Program:
             lines.append(f"target: {self.target}")
         if self.says:
             lines.append(f"says: {_quoted(self.says)}")
-        if self.api:
-            lines.append(f"api: [{', '.join(self.api)}]")
-        if self.transport:
-            lines.append(f"transport: [{', '.join(self.transport)}]")
+        conditions = (("api", self.api), ("transport", self.transport), ("feature", self.feature))
+        lines += [f"{key}: [{', '.join(names)}]" for key, names in conditions if names]
         if self.seed is not None:
             lines.append(f"seed: {self.seed}")
         if self.adapter:
@@ -145,9 +151,9 @@ def fixtures() -> dict[str, Program]:
     return {p.name: p for p in shipped("fixtures")}
 
 
-def continuations(api: str, transport: str) -> list[Program]:
-    """What the sweep lets follow under these profiles."""
-    return [p for p in shipped("continuations") if p.applies(api, transport)]
+def continuations(spec: Spec) -> list[Program]:
+    """What the sweep lets follow under the profiles and features that a specification was selected for."""
+    return [p for p in shipped("continuations") if p.under(spec)]
 
 
 def full_steps(program: Program, known: Mapping[str, Program]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
@@ -234,6 +240,7 @@ def of_node(node: Node) -> Program:
         says=_text(node, "says"),
         api=_list(node, "api"),
         transport=_list(node, "transport"),
+        feature=_list(node, "feature"),
         seed=int(seed) if seed else None,
         adapter=_text(node, "adapter"),
         options=tuple((str(k), str(v)) for k, v in _map(node, "options", "adapter options").items()),

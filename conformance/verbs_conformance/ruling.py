@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from verbs_adapters.contract import Hello
 from verbs_conformance.session import Engine
@@ -12,6 +12,7 @@ from verbs_reference.options import barring
 from verbs_reports import records as r
 from verbs_reports.text import plural
 from verbs_reports.verdicts import Verdict
+from verbs_spec.document import CallRule, StepRule
 
 
 def rules(
@@ -26,21 +27,41 @@ def rules(
             continue
         rule = engine.model.spec.rules[name]
         verdict, reason = _with_waiver(name, tally, waived) or _verdict(engine, hello, tally, name, known)
-        made.append(
-            r.Rule(
-                rule=name,
-                object=name.split("/", maxsplit=1)[0],
-                level=rule.level,
-                status=rule.status,
-                says=" ".join(str(rule.says).split()),
-                sources=tuple(str(x) for x in rule.sources),
-                verdict=verdict,
-                fired=tally.fired.get(name, 0),
-                programs=tally.programs.get(name, 0),
-                reason=reason,
-            )
-        )
+        made.append(_record(rule, verdict, reason, tally.fired.get(name, 0), tally.programs.get(name, 0)))
     return made
+
+
+def unsupported(engine: Engine, wanted: Callable[[str], bool]) -> list[r.Rule]:
+    """The wanted rules about features that the backend does not declare."""
+    return [
+        _record(
+            lacking.rule,
+            Verdict.UNSUPPORTED,
+            f"The backend does not declare {', '.join(map(capability, lacking.features))}.",
+        )
+        for name, lacking in engine.model.spec.lacking.items()
+        if wanted(name)
+    ]
+
+
+def capability(feature: str) -> str:
+    """What a backend declares that has a feature of the specification: `MEMORY_WINDOWS` for `memory-windows`."""
+    return feature.upper().replace("-", "_")
+
+
+def _record(rule: CallRule | StepRule, verdict: Verdict, reason: str, fired: int = 0, programs: int = 0) -> r.Rule:
+    return r.Rule(
+        rule=str(rule.id),
+        object=rule.id.split("/", maxsplit=1)[0],
+        level=rule.level,
+        status=rule.status,
+        says=" ".join(str(rule.says).split()),
+        sources=tuple(str(x) for x in rule.sources),
+        verdict=verdict,
+        fired=fired,
+        programs=programs,
+        reason=reason,
+    )
 
 
 def _with_waiver(rule: str, tally: Tally, waived: Mapping[str, r.Waiver]) -> tuple[Verdict, str] | None:

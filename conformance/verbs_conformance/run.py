@@ -111,7 +111,7 @@ class Run:
         """The patterns of the selection that match neither a rule nor a program under these profiles."""
         s = self.settings
         names = [*map(str, self.engine.model.spec.rules)]
-        names += [p.name for p in programs.shipped("programs") if p.applies(s.api, s.transport)]
+        names += [p.name for p in programs.shipped("programs") if p.under(self.engine.model.spec)]
         left = [p for p in s.select if not any(fnmatchcase(n, p) for n in names)]
         if left:
             sweep = Sweep(self.engine, self.judge.fixtures)
@@ -121,7 +121,7 @@ class Run:
     def programs(self, *, quick: bool = False) -> list[Program]:
         """The directed and regression programs that this run wants, then the waivers' own that are not among them."""
         s = self.settings
-        found = [p for p in programs.shipped("programs") if p.applies(s.api, s.transport)]
+        found = [p for p in programs.shipped("programs") if p.under(self.engine.model.spec)]
         own = self.waiving.own() if self.waiving is not None else []
         names = {p.name for p in found}
         found += [p for p, _ in own if p.name not in names]
@@ -180,7 +180,7 @@ class Run:
             self._done(writer, self.judge.run(program, s.seed))
         if s.again is not None:
             for program, seed in s.again.programs:
-                if program.applies(s.api, s.transport):
+                if program.under(self.engine.model.spec):
                     self._done(writer, self.judge.run(program, seed))
         elif self.draws and not self.tally.failures:
             stateful = Stateful(self.judge, s.seed, s.budget, lambda: self.tally.verdicts[-1] is Verdict.WAIVED)
@@ -279,7 +279,8 @@ class Run:
 
     def rule_records(self) -> list[r.Rule]:
         """The verdict on each selected rule, and on those that a failed program counts against or a waiver is for."""
-        return ruling.rules(self.engine, self.hello, self.tally, self.rules, self.waiver_records())
+        found = ruling.rules(self.engine, self.hello, self.tally, self.rules, self.waiver_records())
+        return [*found, *ruling.unsupported(self.engine, self._wants)] if found or self.tally.ran else found
 
     def _finish(self, writer: Writer, note: str) -> int:
         verdicts: list[Verdict] = []

@@ -33,13 +33,13 @@ class Sweep:
         self.model = engine.model
         self.fixtures = fixtures
         self.shapes = shapes(engine.model)
-        self.continuations = continuations(*(engine.model.spec.selected or ("", "")))
+        self.continuations = continuations(engine.model.spec)
 
     def programs(self, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[Program]:
         """The programs with wanted names, from each fixture that no other one stands on; the smallest first."""
-        api, transport = self.model.spec.selected or ("", "")
-        parents = {p.fixture for p in self.fixtures.values() if p.applies(api, transport)}
-        standing = [p for p in self.fixtures.values() if p.applies(api, transport) and p.name not in parents]
+        spec = self.model.spec
+        parents = {p.fixture for p in self.fixtures.values() if p.under(spec)}
+        standing = [p for p in self.fixtures.values() if p.under(spec) and p.name not in parents]
         for turn, fixture in enumerate(sorted(standing, key=lambda p: len(sum(full_steps(p, self.fixtures), ())))):
             names = self._names(fixture)
             follow = itertools.cycle(self._following(names, turn))

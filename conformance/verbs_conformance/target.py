@@ -14,13 +14,14 @@ from functools import cache
 import click
 
 from verbs_adapters import registry
-from verbs_adapters.contract import Backend
+from verbs_adapters.contract import Backend, Hello
+from verbs_conformance.ruling import capability
 from verbs_conformance.session import Engine
 from verbs_reference.model import Model
 from verbs_spec.document import Spec
 from verbs_spec.errors import ProfileError, near
 from verbs_spec.loader import load as load_files
-from verbs_spec.profiles import select
+from verbs_spec.profiles import features, select
 
 BUILT_IN = "softhca"
 """The adapter when none is named; the profiles are handed on to it as options."""
@@ -82,6 +83,11 @@ def profiles(names: Sequence[str]) -> tuple[str, str]:
             known = [str(p) for p in spec.profiles]
             raise ProfileError(f"no profile is called {name!r}{near(name, known) or '.'} Known: {', '.join(known)}")
         kind = spec.profiles[name].kind
+        if kind == "feature":
+            raise click.UsageError(
+                f"--profile {name}: this is a feature, and a backend is judged with the features that it declares; "
+                "name an API or a transport"
+            )
         if chosen[kind] not in {"", name}:
             raise click.UsageError(
                 f"--profile {chosen[kind]} and --profile {name} are both {kind} profiles, and a backend is judged "
@@ -92,9 +98,14 @@ def profiles(names: Sequence[str]) -> tuple[str, str]:
 
 
 @cache
-def engine(api: str, transport: str) -> Engine:
-    """The model under two profiles, made once."""
-    return Engine(Model(select(load(), api, transport)))
+def engine(api: str, transport: str, features: tuple[str, ...] = ()) -> Engine:
+    """The model under two profiles, for a device with these features, made once."""
+    return Engine(Model(select(load(), api, transport, features)))
+
+
+def offered(spec: Spec, hello: Hello) -> tuple[str, ...]:
+    """The features of the specification that a backend says it has: `memory-windows` for `MEMORY_WINDOWS`."""
+    return tuple(name for name in features(spec) if capability(name) in hello.capabilities)
 
 
 @contextmanager
@@ -104,14 +115,14 @@ def opened(target: Target) -> Iterator[tuple[Backend, Engine]]:
     try:
         hello = backend.hello()
         chosen = []
-        for kind, asked, offered in (("api", target.api, hello.api), ("transport", target.transport, hello.transport)):
-            word = asked or offered[0]
-            if word not in offered:
+        for kind, asked, known in (("api", target.api, hello.api), ("transport", target.transport, hello.transport)):
+            word = asked or known[0]
+            if word not in known:
                 raise ProfileError(
                     f"the backend {hello.name} cannot be judged under the {kind} profile {word!r}; "
-                    f"it offers {', '.join(offered)}"
+                    f"it offers {', '.join(known)}"
                 )
             chosen.append(word)
-        yield backend, engine(*chosen)
+        yield backend, engine(chosen[0], chosen[1], offered(load(), hello))
     finally:
         backend.close()

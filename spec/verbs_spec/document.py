@@ -15,11 +15,11 @@ from verbs_spec.text import Text
 
 Level = Literal["must", "should", "may"]
 Status = Literal["draft", "reviewed", "disputed"]
-ProfileKind = Literal["api", "transport"]
+ProfileKind = Literal["api", "transport", "feature"]
 
 LEVELS: tuple[Level, ...] = ("must", "should", "may")
 STATUSES: tuple[Status, ...] = ("draft", "reviewed", "disputed")
-PROFILE_KINDS: tuple[ProfileKind, ...] = ("api", "transport")
+PROFILE_KINDS: tuple[ProfileKind, ...] = ("api", "transport", "feature")
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ class Unspecified:
 
 @dataclass(frozen=True)
 class Profile:
-    """An API or a transport: what differs from the common base."""
+    """An API, a transport, or a feature that a device may have: what differs from the common base."""
 
     name: Text
     kind: ProfileKind
@@ -256,8 +256,16 @@ class Profile:
 
 
 @dataclass(frozen=True)
+class Lacking:
+    """A rule that a selection leaves out for want of features, and which."""
+
+    rule: CallRule | StepRule
+    features: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Spec:
-    """A whole specification, or what of it holds under the profiles in `selected` (api, transport)."""
+    """A whole specification, or what of it holds under the profiles in `selected` (api, transport) with `features`."""
 
     summaries: Mapping[str, Text]  # of each file, by its object
     enums: Mapping[str, Enum]
@@ -273,6 +281,8 @@ class Spec:
     profiles: Mapping[str, Profile]
     digest: str
     selected: tuple[str, str] | None = None
+    features: tuple[str, ...] = ()
+    lacking: Mapping[str, Lacking] = field(default_factory=dict)
     rules: Mapping[str, CallRule | StepRule] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -43,7 +43,8 @@ a *may* is allowed: the call may also succeed |
 | unspecified | what no source decides: never judged |
 | invariant | what holds in every reachable state |
 | ghost | statements for proofs only, never part of a verdict |
-| profile | a kind of API or of transport; a row marked *only* holds under the profiles it names |
+| profile | a kind of API or of transport, or a feature that a device may have; a row marked *only* holds under the \
+profiles it names |
 
 ## Expressions and effects
 

@@ -1,36 +1,42 @@
-"""A specification under one API and one transport.
+"""A specification under one API and one transport, with the features that a device has.
 
 A part with a `profile` list that names APIs, but not this one, is left out, and so for transports; a list of
-both wants one of each. The deltas of the two profiles replace fields of the rules that remain, and their
-redefinitions what a define stands for.
+both wants one of each. A part that names features is left out unless all of them are there. The deltas of the
+chosen profiles replace fields of the rules that remain, and their redefinitions what a define stands for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any, TypeVar
 
 from verbs_spec.checks import check_call, check_family
-from verbs_spec.document import Delta, Profile, ProfileKind, Rule, Spec
+from verbs_spec.document import Call, Delta, Lacking, Profile, ProfileKind, Redefinition, Rule, Spec, StepFamily
 from verbs_spec.errors import ProfileError, SpecError, listed, near
 from verbs_spec.text import Text
 
 RuleT = TypeVar("RuleT", bound=Rule)
 
 
-def select(spec: Spec, api: str, transport: str) -> Spec:
-    """What of a specification holds under these two profiles."""
+def select(spec: Spec, api: str, transport: str, features: Sequence[str] = ()) -> Spec:
+    """What of a specification holds under these two profiles for a device with these features."""
     if spec.selected:
         raise ProfileError(f"{' and '.join(spec.selected)} are selected already; select from the whole specification")
-    chosen = (_profile(spec, api, "api"), _profile(spec, transport, "transport"))
+    both = (_profile(spec, api, "api"), _profile(spec, transport, "transport"))
+    extra = tuple(_profile(spec, each, "feature") for each in features)
+    chosen = (*both, *extra)
     deltas: dict[str, list[Delta]] = {}
     for delta in _joined(*chosen):
         deltas.setdefault(delta.rule, []).append(delta)
 
     def applies(profiles: Iterable[str]) -> bool:
         named = [spec.profiles[each] for each in profiles]
-        return all(each in named for each in chosen if any(other.kind == each.kind for other in named))
+        return all(each in extra for each in named if each.kind == "feature") and _for(spec, both, [profiles])
+
+    def lacks(profiles: Iterable[str]) -> set[str]:
+        return {str(name) for name in profiles if spec.profiles[name].kind == "feature"} - {str(e.name) for e in extra}
 
     def rules(found: tuple[RuleT, ...]) -> tuple[RuleT, ...]:
         return tuple(_changed(rule, deltas.get(rule.id, [])) for rule in found if applies(rule.profile))
@@ -53,11 +59,37 @@ def select(spec: Spec, api: str, transport: str) -> Spec:
         for name, family in spec.families.items()
         if applies(family.profile)
     }
+    parts: tuple[Call | StepFamily, ...] = (*spec.calls.values(), *spec.families.values())
+    lacking = {
+        str(rule.id): Lacking(rule, tuple(sorted(missing)))
+        for part in parts
+        for rule in part.rules
+        if (missing := lacks((*part.profile, *rule.profile))) and _for(spec, both, (part.profile, rule.profile))
+    }
     for call in calls.values():
         check_call(call, selected=True)
     for family in families.values():
         check_family(family, selected=True)
-    return replace(spec, defines=defines, calls=calls, families=families, selected=(api, transport))
+    return replace(
+        spec,
+        defines=defines,
+        calls=calls,
+        families=families,
+        selected=(api, transport),
+        features=tuple(str(each.name) for each in extra),
+        lacking=lacking,
+    )
+
+
+def _for(spec: Spec, both: Iterable[Profile], parts: Iterable[Iterable[str]]) -> bool:
+    """Whether lists of profiles leave an API and a transport."""
+    lists = [[spec.profiles[each] for each in profiles] for profiles in parts]
+    return all(each in named for named in lists for each in both if any(other.kind == each.kind for other in named))
+
+
+def features(spec: Spec) -> tuple[str, ...]:
+    """The features that a device may have, by name."""
+    return tuple(str(each.name) for each in spec.profiles.values() if each.kind == "feature")
 
 
 def _profile(spec: Spec, name: str, kind: ProfileKind) -> Profile:
@@ -67,29 +99,31 @@ def _profile(spec: Spec, name: str, kind: ProfileKind) -> Profile:
     return spec.profiles[name]
 
 
-def _joined(first: Profile, second: Profile) -> tuple[Delta, ...]:
-    for delta in second.deltas:
-        for other in first.deltas:
-            if (delta.rule, delta.field) == (other.rule, other.field):
-                raise SpecError(
-                    f"profiles {first.name} and {second.name} both replace {str(delta.field)!r} of "
-                    f"{delta.rule}, the other at {other.rule.where}; they cannot be selected together",
-                    delta.rule.where,
-                )
-    return first.deltas + second.deltas
+def _joined(*chosen: Profile) -> tuple[Delta, ...]:
+    for first, second in combinations(chosen, 2):
+        for delta in second.deltas:
+            for other in first.deltas:
+                if (delta.rule, delta.field) == (other.rule, other.field):
+                    raise SpecError(
+                        f"profiles {first.name} and {second.name} both replace {str(delta.field)!r} of "
+                        f"{delta.rule}, the other at {other.rule.where}; they cannot be selected together",
+                        delta.rule.where,
+                    )
+    return tuple(delta for each in chosen for delta in each.deltas)
 
 
-def _bodies(first: Profile, second: Profile) -> dict[str, Text]:
-    """What the two profiles say that a define stands for."""
-    others = {each.define: each for each in first.defines}
-    for each in second.defines:
-        if each.define in others:
+def _bodies(*chosen: Profile) -> dict[str, Text]:
+    """What the profiles say that a define stands for."""
+    found: dict[str, Redefinition] = {}
+    for each in (redefinition for profile in chosen for redefinition in profile.defines):
+        other = found.setdefault(each.define, each)
+        if other is not each:
             raise SpecError(
-                f"profiles {first.name} and {second.name} both redefine {each.define}, the other at "
-                f"{others[each.define].define.where}; they cannot be selected together",
+                f"profiles {other.profile} and {each.profile} both redefine {each.define}, the other at "
+                f"{other.define.where}; they cannot be selected together",
                 each.define.where,
             )
-    return {each.define: each.body for each in (*first.defines, *second.defines)}
+    return {name: each.body for name, each in found.items()}
 
 
 def _changed(rule: RuleT, deltas: list[Delta]) -> RuleT:

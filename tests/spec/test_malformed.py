@@ -497,7 +497,7 @@ ROWS: list[tuple[str, str | Mapping[str, str], str]] = [
     (
         "profile's kind",
         {"rules/mr.yaml": HEAD, "profiles/ib.yaml": IB.replace("transport", "fabric")},
-        "profiles/ib.yaml:2:7: 'kind' of profile ib is 'fabric'; it may be api, transport",
+        "profiles/ib.yaml:2:7: 'kind' of profile ib is 'fabric'; it may be api, transport, feature",
     ),
     (
         "delta of an unknown rule",

@@ -131,3 +131,52 @@ def test_a_profile_may_redefine() -> None:
 def test_two_profiles_that_redefine_the_same() -> None:
     with pytest.raises(SpecError, match=r"profiles user and ib both redefine f, the other at .*user.yaml:4:20;"):
         select(small(DEFINE, user=REDEFINE % "a", ib=REDEFINE % "a"), "user", "ib")
+
+
+def featured(delta: str = "") -> Spec:
+    """A call with a cause of two features and one of none, a call and a family of one feature."""
+    rule = '{id: %s, sources: [man], says: S., returns: ["0"]}'
+    cause = "{id: %s, sources: [man], says: S., cause: a, returns: [EIO], profile: [%s]}"
+    step = "{for: m in mr, profile: [windows], rules: [{id: mw/step, sources: [man], says: S., do: a}]}"
+    causes = ", ".join([cause % ("mr/bound", "user, windows"), cause % ("mr/both", "windows, shared")])
+    return loads(
+        {
+            "rules/mr.yaml": "object: mr\nsummary: S.\nobjects: {mr: {a: nat}}\n"
+            f"calls: {{c: {{rules: [{rule % 'mr/ok'}, {causes}]}}, "
+            f"d: {{profile: [windows], rules: [{rule % 'mw/ok'}]}}}}\n"
+            f"steps: {{mw/steps: {step}}}",
+            "profiles/user.yaml": "profile: user\nkind: api\nsummary: S.",
+            "profiles/kernel.yaml": "profile: kernel\nkind: api\nsummary: S.",
+            "profiles/ib.yaml": "profile: ib\nkind: transport\nsummary: S.",
+            "profiles/windows.yaml": f"profile: windows\nkind: feature\nsummary: S.\n{delta}",
+            "profiles/shared.yaml": f"profile: shared\nkind: feature\nsummary: S.\n{delta}",
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("api", "has", "there", "lacking"),
+    [
+        ("user", (), ["mr/ok"], {"mr/bound": ("windows",), "mr/both": ("shared", "windows"), "mw/ok": ("windows",)}),
+        ("user", ("windows",), ["mr/ok", "mr/bound", "mw/ok", "mw/step"], {"mr/both": ("shared",)}),
+        ("kernel", ("windows",), ["mr/ok", "mw/ok", "mw/step"], {"mr/both": ("shared",)}),
+        ("user", ("windows", "shared"), ["mr/ok", "mr/bound", "mr/both", "mw/ok", "mw/step"], {}),
+    ],
+)
+def test_what_names_features_needs_all_of_them(
+    api: str, has: tuple[str, ...], there: list[str], lacking: dict[str, tuple[str, ...]]
+) -> None:
+    chosen = select(featured(), api, "ib", has)
+
+    assert list(chosen.rules) == there
+    assert chosen.features == has
+    found = {name: each.features for name, each in chosen.lacking.items() if name != "mw/step"}
+    assert found == lacking
+
+
+def test_features_of_one_selection_may_not_replace_the_same_field() -> None:
+    spec = featured("deltas: [{rule: mr/ok, field: returns, value: [EIO], sources: [man], says: S.}]")
+
+    select(spec, "user", "ib", ("shared",))
+    with pytest.raises(SpecError, match="profiles windows and shared both replace 'returns' of mr/ok"):
+        select(spec, "user", "ib", ("windows", "shared"))
