@@ -6,7 +6,7 @@ every rule has a witness or nothing more is found.  What has none must have a re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from verbs_conformance import program as programs
@@ -30,9 +30,13 @@ def limits(engine: Engine, fixtures: Mapping[str, Program]) -> dict[str, Any]:
 
 
 def witnesses(
-    engine: Engine, fixtures: Mapping[str, Program], known: list[Program], wanted: set[str]
+    engine: Engine,
+    fixtures: Mapping[str, Program],
+    known: list[Program],
+    wanted: set[str],
+    only: Callable[[str], bool],
 ) -> Iterator[Program]:
-    """A program for each wanted rule that the search can fire, and one for each fixture of the model's features.
+    """A program for each wanted rule that the search can fire, and for each fixture of the model's features.
 
     A known program that still fires its rule is kept, so that only what is missing is searched.
     """
@@ -44,8 +48,8 @@ def witnesses(
     )
     device = limits(engine, fixtures)
     for fixture in standing:
-        if set(fixture.feature) == set(spec.features):
-            yield Directed(engine, fixture, fixtures, device).program(f"fixture/{fixture.name}", "", ())
+        if set(fixture.feature) == set(spec.features) and only(name := f"fixture/{fixture.name}"):
+            yield Directed(engine, fixture, fixtures, device).program(name, "", ())
     checker = Directed(engine, standing[0], fixtures, device)
     for program in known:
         if program.target in wanted and program.under(spec) and checker.fires(program):
@@ -72,20 +76,28 @@ def _searched(
     yield from (tentative[rule] for rule in sorted(wanted & tentative.keys()))
 
 
-def build(spec: Spec, api: str, transport: str, known: list[Program], spared: set[str]) -> list[Program]:
+def build(
+    spec: Spec,
+    api: str,
+    transport: str,
+    known: list[Program],
+    spared: set[str],
+    only: Callable[[str], bool] = lambda _: True,
+) -> list[Program]:
     """The directed programs of one API profile, in the order of the specification's rules.
 
-    A rule is searched on a device that has the features which the rule asks for and no other.
+    A rule is searched on a device that has the features which the rule asks for and no other.  With ``only`` no rule
+    but those is looked at, and what is known for the others is kept as it is.
     """
     whole = select(spec, api, transport, features(spec))
     order = {str(r): i for i, r in enumerate(whole.rules)}
     groups: dict[tuple[str, ...], set[str]] = {(): set()}
-    for rule in order.keys() - spared:
+    for rule in filter(only, order.keys() - spared):
         groups.setdefault(needed(whole, rule), set()).add(rule)
-    found: list[Program] = []
+    found = [p for p in known if p.api == (api,) and p.target in order | {"": 0} and not only(p.target or p.name)]
     for group, rules in groups.items():
         engine = Engine(Model(select(spec, api, transport, group)))
-        found += witnesses(engine, programs.fixtures(), known, rules)
+        found += witnesses(engine, programs.fixtures(), known, rules, only)
     return sorted(found, key=lambda p: (order.get(p.target, -1), p.name))
 
 

@@ -225,11 +225,14 @@ def check(folder: Path) -> int:
     default=False,
     help="Search the directed programs anew (minutes).",
 )
-def build_(folder: Path, with_programs: bool) -> int:
+@click.option(
+    "--only", metavar="GLOB", help="Search programs for these rules, as 'mr/*', and keep the others (seconds)."
+)
+def build_(folder: Path, with_programs: bool, only: str | None) -> int:
     """Render the tables and, if asked, search the directed programs."""
     tables.write(load(), folder)
     click.echo(f"tables written to {folder}")
-    return listing.search_programs() if with_programs else 0
+    return listing.search_programs(only or "*") if with_programs or only else 0
 
 
 main.add_command(adapter)

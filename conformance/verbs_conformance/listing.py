@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from verbs_conformance.build import build, fired_by_fixtures
 from verbs_conformance.unwitnessed import reasons as unwitnessed
 from verbs_reference.model import Model
 from verbs_spec import tables
+from verbs_spec.errors import near
 from verbs_spec.loader import load
 from verbs_spec.profiles import features, select
 
@@ -90,14 +93,19 @@ def check(folder: Path) -> int:
     return 1 if wrong else 0
 
 
-def search_programs() -> int:
-    """Search the directed programs of every API profile and write them into this package."""
+def search_programs(only: str = "*") -> int:
+    """Search the directed programs of every API profile, of rules like ``only``, and write them into this package."""
     spec = load()
+    names = [*spec.rules, *(f"fixture/{name}" for name in programs.fixtures())]
+    if not any(fnmatchcase(name, only) for name in names):
+        raise click.UsageError(f"--only {only}: no rule or fixture/NAME is called so{near(only, names) or '.'}")
     root = Path(str(resources.files("verbs_conformance").joinpath("programs")))
     for profile in spec.profiles.values():
         if profile.kind == "api":
             known = [p for p in programs.shipped("programs") if p.kind == "directed"]
-            found = build(spec, str(profile.name), APIS_TRANSPORT, known, set(unwitnessed()))
+            found = build(
+                spec, str(profile.name), APIS_TRANSPORT, known, set(unwitnessed()), partial(fnmatchcase, pat=only)
+            )
             path = root / f"directed_{str(profile.name).replace('-', '_')}.yaml"
             path.write_text(programs.dump(found), encoding="utf-8")
             click.echo(f"{len(found)} programs written to {path.name}")
