@@ -149,7 +149,11 @@ class Judge:
 
     def _step(self, session: Session, made: Judgement, step: Step) -> bool:
         """Do one step; whether the program goes on."""
-        for done, outcome in session.run(step):
+        try:
+            came = session.run(step)
+        except BadProgram as e:
+            raise BadProgram(f"program {made.program.name}, step {step}: {e}") from None
+        for done, outcome in came:
             made.lines.append(f"{done} -> {outcome.seen}")
             if outcome.problem is not None:
                 self.problem(made, done, outcome)

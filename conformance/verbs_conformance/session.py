@@ -107,7 +107,7 @@ class Engine:
         try:
             tree = self.model.parser.expression(Text(text, Where("program", 1, 1), quoted=True), scope, want)
         except SpecError as e:
-            raise BadProgram(str(e)) from None
+            raise BadProgram(e.message) from None
         used = tuple((k, names[k][0]) for k in sorted(n.free_names(tree)))
         return self.model.compiler.expression(tree, [k for k, _ in used]), used
 
@@ -207,7 +207,10 @@ class Session:
                 made.append(pattern(text))
             else:
                 function, numbers = self.engine.argument(text, want, self.names)
-                made.append(self.belief.evaluate(function, *numbers))
+                value = self.belief.evaluate(function, *numbers)
+                if want.tag == "nat" and value >= 1 << 64:
+                    raise BadProgram(f"{name} is {value}, and a number of the contract has 64 bits")
+                made.append(value)
         return tuple(made)
 
     def code(self, call: str) -> CallCode:
