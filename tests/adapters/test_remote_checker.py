@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from verbs_adapters.contract import VERBS
 from verbs_adapters.remote import messages
 from verbs_adapters.remote.checker import NOBODY, Checker, Finding, Unusable, arguments, in_order
 from verbs_adapters.remote.child import ChildPeer
@@ -63,4 +64,6 @@ def test_an_agent_that_cannot_start_was_not_checked() -> None:
 def test_the_usual_arguments_are_of_the_contract() -> None:
     for verb in in_order():
         assert wrong_arguments(verb, arguments(verb, {})) is None
-        assert NOBODY not in arguments(verb, dict.fromkeys(("pd", "cq", "qp", "mr", "buf", "list"), 5)).values()
+        handles = ("pd", "cq", "qp", "mr", "buf", "list", "mw", "channel", "srq", "ah", "async_event")
+        assert NOBODY not in arguments(verb, dict.fromkeys(handles, 5)).values()
+        assert arguments(verb, {}).keys().isdisjoint(VERBS[verb].optional)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verbs_adapters.contract import VERBS, Answer, Event, Hello, Trouble
+from verbs_adapters.contract.verb import DEVICE
 from verbs_adapters.remote import messages
 from verbs_adapters.remote.messages import Call, Outcome, Reply
 from verbs_adapters.remote.shapes import _IS, _MEANING, wrong_answer, wrong_arguments
@@ -157,9 +158,22 @@ def test_answers_are_held_against_the_shape_of_their_verb(verb: str) -> None:
     assert "unknown outputs: zz" in str(wrong_answer(verb, Answer("0", good | {"zz": 1})))
     for name, kind in outputs.items():
         without = {other: value for other, value in good.items() if other != name}
-        assert f"`{name}` is missing" in str(wrong_answer(verb, Answer("0", without)))
+        missing = wrong_answer(verb, Answer("0", without))
+        assert (
+            (missing is None) if VERBS[verb].sometimes.get(name) == DEVICE else (f"`{name}` is missing" in str(missing))
+        )
         for bad in VALUES[kind][1]:
             assert f"`{name}`" in str(wrong_answer(verb, Answer("0", good | {name: bad})))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_may_be_absent_is_there_in_the_shape(verb: str) -> None:
+    shape = VERBS[verb]
+    assert shape.optional <= shape.params.keys()
+    assert shape.sometimes.keys() <= shape.out.keys()
+    for decides in set(shape.sometimes.values()) - {DEVICE}:
+        assert shape.out[decides] == "nat"
+        assert decides not in shape.sometimes
 
 
 @pytest.mark.parametrize("result", ["", "22", "-22", "einval", "OK", "EINVAL ", "EINVAL\n"])

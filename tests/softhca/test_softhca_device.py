@@ -304,6 +304,16 @@ def test_every_verb_is_there() -> None:
             SoftHca({}).call(verb, {"unknown": 1})
 
 
+def test_what_it_lacks_is_not_supported() -> None:
+    rig = Rig()
+    assert rig.result("alloc_mw", pd=rig.pd, type="TYPE_1") == "EOPNOTSUPP"
+    assert rig.result("create_ah", pd=rig.pd) == "EOPNOTSUPP"
+    assert rig.result("get_async_event") == "EOPNOTSUPP"
+    assert rig.result("create_cq", cqe=4, channel=1) == "EOPNOTSUPP"
+    assert rig.result("query_qp", qp=rig.a, mask=["CAP"]) == "EOPNOTSUPP"
+    assert rig.state(rig.a) == "RTS"
+
+
 def test_buffers() -> None:
     rig = Rig()
     one = rig.do("alloc_buffer", length=70000)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from verbs_adapters.contract import CONTRACT_VERSION, OK, VERBS, Answer, Hello, Trouble
+from verbs_adapters.contract import CONTRACT_VERSION, OK, VERBS, Answer, Hello, Trouble, Verb
 from verbs_adapters.remote import messages
 from verbs_adapters.remote.conversation import LEAVE, Broken, Conversation, Gone, Silent, check_answer
 from verbs_adapters.remote.links import Peer
@@ -187,9 +187,7 @@ class Checker:
                 yield self._finding(f"verb {verb}", conversation, str(broken))
                 conversation, begun, handles = self._open(), False, {}
                 continue
-            handles |= {
-                name: answer.out[name] for name, kind in VERBS[verb].out.items() if kind == "handle" and answer.out
-            }
+            handles |= {name: answer.out[name] for name in made_by(VERBS[verb]) if answer.out}
             yield Finding(f"verb {verb}", True, answer.result)
         conversation.end()
 
@@ -361,6 +359,9 @@ USUAL: dict[str, Any] = {
     "state": "INIT",
     "opcode": "SEND",
     "access": ["LOCAL_WRITE"],
+    "type": "TYPE_1",
+    "max_wr": 4,
+    "mask": ["LIMIT"],
 }
 """Arguments by their name; the others are the least of their type."""
 
@@ -379,18 +380,25 @@ LEAST: dict[str, Any] = {
 ENDS = ("destroy", "free", "dealloc", "dereg")
 
 
+def made_by(shape: Verb) -> list[str]:
+    """The outputs of a verb that are new objects: handles that are there in every answer."""
+    return [name for name, kind in shape.out.items() if kind == "handle" and name not in shape.sometimes]
+
+
 def in_order() -> list[str]:
     """The verbs: first those that make objects, last, in reverse, those that end them."""
-    makers = [verb for verb, shape in VERBS.items() if "handle" in shape.out.values()]
+    makers = [verb for verb, shape in VERBS.items() if any(made_by(shape))]
     ends = [verb for verb in VERBS if verb.startswith(ENDS)]
     others = [verb for verb in VERBS if verb not in makers and verb not in ends]
     return [*makers, *others, *reversed(ends)]
 
 
 def arguments(verb: str, handles: dict[str, int]) -> dict[str, Any]:
-    """The usual arguments of a verb."""
+    """The usual arguments of a verb, without those that may be absent: an agent may be older than they are."""
     made = {}
     for name, kind in VERBS[verb].params.items():
+        if name in VERBS[verb].optional:
+            continue
         if kind == "handle":
             made[name] = handles.get(name) or handles.get(name.rpartition("_")[2]) or NOBODY
         else:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from verbs_adapters.contract import OK, VERBS, Answer
+from verbs_adapters.contract.verb import DEVICE
 
 _HEX = re.compile(r"(?:[0-9a-f]{2})*")
 _ERRNO = re.compile(r"E[A-Z0-9]+")
@@ -83,7 +84,7 @@ def clip(text: str, size: int = 200) -> str:
 def wrong_arguments(verb: str, args: Mapping[str, Any]) -> str | None:
     """What keeps `args` from being arguments of `verb`, or None.
 
-    An argument may be absent: which ones a work request needs depends on its opcode.
+    An argument may be absent: it is optional, or a work request of this opcode does not need it.
     """
     shape = VERBS.get(verb)
     if shape is None:
@@ -109,11 +110,13 @@ def wrong_answer(verb: str, answer: Answer) -> str | None:
 
 
 def _wrong_outputs(verb: str, out: Mapping[str, Any]) -> str | None:
-    expected = VERBS[verb].out
-    if verb == "poll_cq" and out.get("n") == 0:
-        expected = {"n": "nat"}  # nothing was taken, so there is nothing to describe
+    shape = VERBS[verb]
+    absent = {name for name, decides in shape.sometimes.items() if decides and out.get(decides) == 0}
+    expected = {name: kind for name, kind in shape.out.items() if name not in absent}
     for name, kind in expected.items():
         if name not in out:
+            if shape.sometimes.get(name) == DEVICE:
+                continue
             return f"the output `{name}` is missing; `{verb}` has the outputs: {', '.join(expected)}"
         if not _IS[kind](out[name]):
             return _wrong_value("the output", name, kind, out[name])

@@ -72,7 +72,8 @@ CHECKERS: dict[str, Checker] = {
     "sg": _records(frozenset({"addr", "length"})),
 }
 SHAPES = {
-    name: tuple((param, kind, CHECKERS[kind]) for param, kind in verb.params.items()) for name, verb in VERBS.items()
+    name: tuple((param, kind, CHECKERS[kind]) for param, kind in verb.params.items() if param not in verb.optional)
+    for name, verb in VERBS.items()
 }
 ALWAYS_POSTED = ("qp", "wr_id", "opcode", "signaled", "fence")
 POSTED_WITH: dict[str, tuple[str, ...]] = {
@@ -90,6 +91,14 @@ POSTED_WITH: dict[str, tuple[str, ...]] = {
 POST_NAMES = {opcode: frozenset((*ALWAYS_POSTED, *names)) for opcode, names in POSTED_WITH.items()}
 IGNORED_SOMEWHERE = {"modify_qp": frozenset({"peer", "access"})}
 """Parameters that may be left out, because some calls of the verb ignore them."""
+
+LACKING = {name: verb.optional for name, verb in VERBS.items() if verb.optional}
+"""Parameters that may be absent from every call, and that mean something that this device does not have."""
+
+
+def lacks(verb: str, args: Mapping[str, Any]) -> bool:
+    """Whether a call asks for something that this device does not have."""
+    return verb in LACKING and not LACKING[verb].isdisjoint(args)
 
 
 def check(verb: str, args: Mapping[str, Any]) -> None:

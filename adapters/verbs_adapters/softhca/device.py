@@ -23,7 +23,7 @@ from verbs_adapters.contract import (
     Value,
 )
 from verbs_adapters.softhca.access import DeviceCrash
-from verbs_adapters.softhca.arguments import Refused, check
+from verbs_adapters.softhca.arguments import Refused, check, lacks
 from verbs_adapters.softhca.memory import MAX_BUFFER
 from verbs_adapters.softhca.objects import Objects
 from verbs_adapters.softhca.options import Settings, parse
@@ -68,7 +68,7 @@ class SoftHca:
         for verb in VERBS:
             owner: object = posting if verb.startswith("post_") else self._objects
             there = verb not in ONLY_IN or self._settings.api in ONLY_IN[verb]
-            self._calls[verb] = getattr(owner, verb) if there else None
+            self._calls[verb] = getattr(owner, verb, None) if there else None  # it has not all verbs
 
     def hello(self) -> Hello:
         """Say what this device is and promises."""
@@ -93,9 +93,11 @@ class SoftHca:
     def call(self, verb: str, args: Mapping[str, Value]) -> Answer | Trouble:
         """Perform one verb."""
         self._require_open()
-        check(verb, args)
         if self._crash is not None:
             return self._crash
+        if lacks(verb, args):
+            return Answer("EOPNOTSUPP")
+        check(verb, args)
         perform = self._calls[verb]
         if perform is None:
             return Answer("EOPNOTSUPP")
