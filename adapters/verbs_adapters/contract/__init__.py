@@ -43,6 +43,7 @@ from verbs_adapters.contract.verb import Verb
 __all__ = [
     "CAPABILITIES",
     "CONTRACT_VERSION",
+    "OF_SEVERAL",
     "OK",
     "VERBS",
     "AdapterError",
@@ -52,6 +53,7 @@ __all__ = [
     "Event",
     "EventSource",
     "Hello",
+    "OtherDevice",
     "Trouble",
     "UsageError",
     "Value",
@@ -67,12 +69,21 @@ OK = "0"
 """The result of a verb that succeeded."""
 
 
+class OtherDevice(msgspec.Struct, frozen=True, kw_only=True):
+    """What a device beyond the first can do; ``capabilities`` and ``limits`` as in :class:`Hello`."""
+
+    device: str
+    capabilities: tuple[str, ...] = ()
+    limits: dict[str, int] = {}
+
+
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
     """What a backend says of itself, once, before anything else.
 
     ``capabilities`` names optional features; ``api`` and ``transport`` the profiles it can be judged
     under, the preferred one first; ``limits`` device attributes by their verbs name (``max_qp_wr``,
-    ``max_fast_reg_page_list_len``, ...), each a promise.
+    ``max_fast_reg_page_list_len``, ...), each a promise.  A backend with several devices, on one host or on
+    more, tells of those beyond the first in ``others``; the parameter `hca` of a verb counts them from 1.
     """
 
     contract: str
@@ -85,6 +96,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     transport: tuple[str, ...]
     capabilities: tuple[str, ...] = ()
     limits: dict[str, int] = {}
+    others: tuple[OtherDevice, ...] = ()
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -175,6 +187,10 @@ class BackendFactory(Protocol):
 
 VERBS: dict[str, Verb] = {**MEMORY, **QUEUES, **PAIRS}
 """Every verb of the contract."""
+
+OF_SEVERAL = frozenset({"hca", "silent", "remote"})
+"""Optional parameters that are absent wherever there is one device: `hca` (then 1, the first) names an opened device,
+the others are between a backend of two sides and its sides."""
 
 CAPABILITIES = {
     "MEM_MGT_EXTENSIONS": "fast registration: alloc_mr, map_mr_sg, REG_MR, LOCAL_INV, SEND_WITH_INV",

@@ -13,11 +13,12 @@ _LIMITS = named(
 MEMORY: dict[str, Verb] = {
     # -- what the suite itself needs: memory and time ----------------------------------------------
     "alloc_buffer": Verb(
-        {"length": "nat"},
+        {"length": "nat", "hca": "nat"},
         {"buf": "handle", "addr": "nat"},
         "Memory of the consumer, zeroed, aligned to 64 KiB, mapped for DMA: `addr` is its DMA address. "
         "Buffers never overlap, and each is followed by at least one unmapped page. In the API `linux-user` "
-        "`addr` is the consumer's own (virtual) address.",
+        "`addr` is the consumer's own (virtual) address. `hca` is a device of the host that the memory is to be of.",
+        optional=frozenset({"hca"}),
     ),
     "free_buffer": Verb({"buf": "handle"}, {}, "Give a buffer back."),
     "write_buffer": Verb({"buf": "handle", "offset": "nat", "data": "hex"}, {}, "The consumer's CPU stores bytes."),
@@ -27,17 +28,21 @@ MEMORY: dict[str, Verb] = {
         "The consumer's CPU loads bytes.",
     ),
     "settle": Verb(
-        {},
+        {"silent": "nats"},
         {},
         "Wait until the device has nothing left to do that it will do without further input: all "
-        "executable work executed, all completions in their CQs. A backend in virtual time lets it pass.",
+        "executable work executed, all completions in their CQs. A backend in virtual time lets it pass. "
+        "`silent` is for a backend that is one of two sides: wait even if it was asked nothing since the last "
+        "time, and take it that the peers of these QPs, which are on the other side, do not answer and others do.",
+        optional=frozenset({"silent"}),
     ),
     # -- protection domains ------------------------------------------------------------------------
     "alloc_pd": Verb(
-        {},
+        {"hca": "nat"},
         {"pd": "handle", "local_dma_lkey": "nat"},
         "`local_dma_lkey` addresses the consumer's memory by DMA address without a region, for local use; "
         "0 in the API `linux-user`, where no key does.",
+        optional=frozenset({"hca"}),
     ),
     "dealloc_pd": Verb({"pd": "handle"}, {}, "Free a protection domain."),
     # -- fast registration, Linux kernel since 4.4 ---------------------------------------------------

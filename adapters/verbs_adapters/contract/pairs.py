@@ -45,7 +45,10 @@ PAIRS: dict[str, Verb] = {
     ),
     "destroy_qp": Verb({"qp": "handle"}, {}, "Destroy a queue pair."),
     "modify_qp": Verb(
-        {"qp": "handle", "state": "text", "peer": "handle?", "access": "flags", "mask": "flags", **_ATTRIBUTES},
+        {
+            **{"qp": "handle", "state": "text", "peer": "handle?", "access": "flags", "remote": "hex", "mask": "flags"},
+            **_ATTRIBUTES,
+        },
         {},
         "Move to `state` (RESET, INIT, RTR, RTS, SQD, SQE, ERR). `access` (LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, "
         "since 1.1 REMOTE_ATOMIC, MW_BIND) is taken at INIT, `peer` (the QP at the other end) at RTR; elsewhere both "
@@ -55,8 +58,14 @@ PAIRS: dict[str, Verb] = {
         "`access` are then taken in every state. An attribute that is given replaces the adapter's usual value. "
         "`path_mtu`: MTU_256 and so on; `path_mig_state`: MIGRATED, REARM, ARMED. The suite may send the enumerator "
         "UNKNOWN, which stands for a value outside the enumeration; the adapter passes on a number that the headers "
-        "do not name.",
-        optional=frozenset({"mask", *_ATTRIBUTES}),
+        "do not name. `remote` stands in place of `peer` where that is on another side: what qp_address says there.",
+        optional=frozenset({"remote", "mask", *_ATTRIBUTES}),
+    ),
+    "qp_address": Verb(
+        {"qp": "handle"},
+        {"address": "hex"},
+        "What the other side must know to connect a queue pair to this one; what it means is the agents' affair. For "
+        "backends that can be one of two sides; no program asks for it.",
     ),
     "query_qp": Verb(
         {"qp": "handle", "mask": "flags"},
@@ -76,11 +85,11 @@ PAIRS: dict[str, Verb] = {
     ),
     # -- address handles -----------------------------------------------------------------------------
     "create_ah": Verb(
-        {"pd": "handle", "peer": "handle?", "port_num": "nat", **_ADDRESS},
+        {"pd": "handle", "peer": "handle?", "remote": "hex", "port_num": "nat", **_ADDRESS},
         {"ah": "handle"},
         "An address handle for the port of the queue pair `peer`; absent, for the device's own port. What is given "
         "replaces what the adapter fills in.",
-        optional=frozenset({"peer", "port_num", *_ADDRESS}),
+        optional=frozenset({"peer", "remote", "port_num", *_ADDRESS}),
     ),
     "destroy_ah": Verb({"ah": "handle"}, {}, "Destroy an address handle."),
     # -- work requests -----------------------------------------------------------------------------

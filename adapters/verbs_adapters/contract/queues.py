@@ -18,10 +18,10 @@ _DATAGRAM = named("nat", "src_qp pkey_index slid sl dlid_path_bits")
 QUEUES: dict[str, Verb] = {
     # -- completion queues -------------------------------------------------------------------------
     "create_cq": Verb(
-        {"cqe": "nat", "channel": "handle?", "comp_vector": "nat"},
+        {"cqe": "nat", "channel": "handle?", "comp_vector": "nat", "hca": "nat"},
         {"cq": "handle", "cqe_actual": "nat"},
         "A completion queue of at least `cqe` entries, which tells its events to `channel`.",
-        optional=frozenset({"channel", "comp_vector"}),
+        optional=frozenset({"channel", "comp_vector", "hca"}),
     ),
     "destroy_cq": Verb({"cq": "handle"}, {}, "Destroy a completion queue."),
     "resize_cq": Verb(
@@ -41,7 +41,9 @@ QUEUES: dict[str, Verb] = {
         sometimes={**dict.fromkeys(_COMPLETION, "n"), **dict.fromkeys(("imm_data", *_DATAGRAM), DEVICE)},
     ),
     # -- completion events ---------------------------------------------------------------------------
-    "create_comp_channel": Verb({}, {"channel": "handle"}, "A channel for completion events."),
+    "create_comp_channel": Verb(
+        {"hca": "nat"}, {"channel": "handle"}, "A channel for completion events.", optional=frozenset({"hca"})
+    ),
     "destroy_comp_channel": Verb({"channel": "handle"}, {}, "Destroy a channel."),
     "req_notify_cq": Verb(
         {"cq": "handle", "solicited_only": "bool"},

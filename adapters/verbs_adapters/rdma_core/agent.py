@@ -554,6 +554,26 @@ class Opened:
 # -- the verbs -----------------------------------------------------------------------------------------
 
 
+class Address:
+    """What another queue pair must know of one to be connected to it: numbers, port, a GID, and reads at a time."""
+
+    FORMAT = struct.Struct("!IIHBB16s")
+
+    def __init__(self, number: int, first_psn: int, lid: int, mtu: int, reads: int, gid: bytes) -> None:
+        self.number, self.first_psn, self.lid, self.mtu, self.reads, self.gid = number, first_psn, lid, mtu, reads, gid
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """From the form in which it travels."""
+        data = bytes.fromhex(text)
+        if len(data) != cls.FORMAT.size:
+            raise ValueError(f"an address of {len(data)} bytes")
+        return cls(*cls.FORMAT.unpack(data))
+
+    def __str__(self) -> str:
+        return self.FORMAT.pack(self.number, self.first_psn, self.lid, self.mtu, self.reads, self.gid).hex()
+
+
 class Pair:
     """A queue pair, and what of it decides how long `settle` must wait."""
 
@@ -562,7 +582,7 @@ class Pair:
         self.number = number
         self.caps = caps
         self.first_psn = serial * 4096 & 0xFFFFFF  # apart, so that no late packet of one fits another
-        self.peer: Pair | None = None
+        self.peer: Pair | Address | None = None
         self.sends = 0  # posted and not known to be retired
         self.waited = 0  # of these, how many `settle` has given up
 
@@ -650,6 +670,7 @@ class Consumer:
         self._qps: dict[int, Pair] = {}
         self._by_number: dict[int, Pair] = {}
         self._busy = False
+        self._silent: Sequence[Pair] = ()  # those whose peers are elsewhere and do not answer
         self._wc = Wc()
         self._wc_at = c.addressof(self._wc)
         self._bad = c.c_void_p()  # some providers write here on failure, others do not
@@ -713,9 +734,10 @@ class Consumer:
         place = self._find(self._buffers, args["buf"]).place(args["offset"], args["length"])
         return {"data": c.string_at(place, args["length"]).hex()}
 
-    def verb_settle(self, _args: Mapping[str, Any]) -> dict[str, Any]:
-        """Wait until the device has nothing left to do."""
-        if not self._busy:
+    def verb_settle(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Wait until the device has nothing left to do; a peer elsewhere gives it some unasked."""
+        self._silent = [self._qps[handle] for handle in args.get("silent", ()) if handle in self._qps]
+        if not self._busy and "silent" not in args:
             return {}
         self._busy = False
         self._pass_time()
@@ -742,6 +764,8 @@ class Consumer:
         if not pair.outstanding() or self._state(pair) != "RTS":
             return False
         peer = pair.peer
+        if isinstance(peer, Address):
+            return pair in self._silent
         return peer is None or peer not in self._qps.values() or self._state(peer) not in ("RTR", "RTS", "SQD", "SQE")
 
     def events(self) -> Iterator[dict[str, Any]]:
@@ -869,12 +893,24 @@ class Consumer:
         """ibv_modify_qp."""
         pair = self._find(self._qps, args["qp"])
         peer = self._find(self._qps, args["peer"]) if args.get("peer") else None
+        if "remote" in args:
+            peer = Address.parse(args["remote"])
         if args["state"] not in (*STATES, UNKNOWN):
             raise Errno("EINVAL")
         self.move(pair, args["state"], peer, access_bits(args.get("access", ())))
         return {}
 
-    def move(self, pair: Pair, state: str, peer: Pair | None, access: int) -> None:
+    def address(self, pair: Pair) -> Address:
+        """Where a queue pair is to be found."""
+        opened = self.opened
+        reads = min(8, opened.attr.max_qp_rd_atom)
+        return Address(pair.number, pair.first_psn, opened.port.lid, opened.port.active_mtu, reads, opened.gid)
+
+    def verb_qp_address(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Tell it to the agent of the peer."""
+        return {"address": str(self.address(self._find(self._qps, args["qp"])))}
+
+    def move(self, pair: Pair, state: str, peer: Pair | Address | None, access: int) -> None:
         """ibv_modify_qp with what the step requires."""
         number = NO_STATE if state == UNKNOWN else STATES.index(state)
         attr, mask = QpAttr(qp_state=number), ATTR["STATE"]
@@ -884,18 +920,20 @@ class Consumer:
         if state == "RTR" and peer is None:
             mask &= ~ATTR["DEST_QPN"]
         opened = self.opened
+        known = peer or pair.peer or pair  # the step to RTS names no peer
+        there = known if isinstance(known, Address) else self.address(known)
         attr.port_num, attr.qp_access_flags = opened.port_number, access
-        attr.path_mtu, attr.min_rnr_timer = opened.port.active_mtu, 12
-        attr.max_rd_atomic = min(8, opened.attr.max_qp_init_rd_atom)
+        attr.path_mtu, attr.min_rnr_timer = min(there.mtu, opened.port.active_mtu), 12
+        attr.max_rd_atomic = min(there.reads, opened.attr.max_qp_init_rd_atom)
         attr.max_dest_rd_atomic = min(8, opened.attr.max_qp_rd_atom)
         attr.timeout, attr.retry_cnt, attr.rnr_retry = TIMEOUT, RETRIES, 7
         attr.sq_psn = pair.first_psn
         if peer is not None:
-            attr.dest_qp_num, attr.rq_psn = peer.number, peer.first_psn
-        attr.ah_attr.port_num, attr.ah_attr.dlid = opened.port_number, opened.port.lid
-        attr.ah_attr.is_global = int(opened.ethernet or opened.port.lid == 0)
+            attr.dest_qp_num, attr.rq_psn = there.number, there.first_psn
+        attr.ah_attr.port_num, attr.ah_attr.dlid = opened.port_number, there.lid
+        attr.ah_attr.is_global = int(opened.ethernet or there.lid == 0)
         attr.ah_attr.grh.sgid_index, attr.ah_attr.grh.hop_limit = opened.gid_index, 64
-        attr.ah_attr.grh.dgid[:] = struct.unpack("=QQ", opened.gid)
+        attr.ah_attr.grh.dgid[:] = struct.unpack("=QQ", there.gid)
         succeed(self._library.ibv_modify_qp(pair.pointer, c.byref(attr), mask))
         self._busy = True
         if state == "RTR":
