@@ -46,7 +46,12 @@ PAIRS: dict[str, Verb] = {
     "destroy_qp": Verb({"qp": "handle"}, {}, "Destroy a queue pair."),
     "modify_qp": Verb(
         {
-            **{"qp": "handle", "state": "text", "peer": "handle?", "access": "flags", "remote": "hex", "mask": "flags"},
+            "qp": "handle",
+            "state": "text",
+            "peer": "handle?",
+            "access": "flags",
+            "remote": "hex",
+            "mask": "flags",
             **_ATTRIBUTES,
         },
         {},
