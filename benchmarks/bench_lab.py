@@ -25,7 +25,7 @@ from verbs_adapters.contract import AdapterError
 from verbs_adapters.lab import image
 from verbs_adapters.lab.adapter import DEFAULTS, lab, tell
 from verbs_adapters.lab.kernels import KERNELS
-from verbs_adapters.rdma_core.adapter import agent_source
+from verbs_adapters.rdma_core.source import agent_source
 
 GUEST = """
 import os, subprocess, sys, types
@@ -33,12 +33,12 @@ loop = subprocess.run([sys.executable, "-c", {loop!r}], capture_output=True, tex
 module = sys.modules["measured"] = types.ModuleType("measured")
 exec(compile({agent!r}, "agent.py", "exec"), module.__dict__)
 bare = module.Opened.hello
-def hello(self):
+def hello(self, capabilities):
     import json
     rates = json.loads(loop.stdout) if loop.returncode == 0 else {{}}
     if not rates or "missing" in rates:
         raise module.Unusable("the loop does not run: " + (loop.stderr or loop.stdout)[-300:])
-    found = bare(self)
+    found = bare(self, capabilities)
     found["limits"] = {{"loop " + label: int(rate) for label, rate in rates.items()}}
     return found
 module.Opened.hello = hello

@@ -9,7 +9,7 @@ _ADDRESS = {**named("nat", "dlid sl sgid_index hop_limit"), "is_global": "bool",
 _ATTRIBUTES = {
     **named("text", "cur_qp_state path_mtu path_mig_state"),
     **named("nat", "qkey rq_psn sq_psn dest_qp_num pkey_index max_rd_atomic max_dest_rd_atomic min_rnr_timer"),
-    **named("nat", "port_num timeout retry_cnt rnr_retry alt_port_num alt_timeout rate_limit"),
+    **named("nat", "port_num timeout retry_cnt rnr_retry alt_port_num alt_timeout rate_limit en_sqd_async_notify"),
     **named("nat", _CAPS),
     **_ADDRESS,
 }

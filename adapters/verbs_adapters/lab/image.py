@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 from verbs_adapters.contract import AdapterError
 from verbs_adapters.lab import host
-from verbs_adapters.lab.kernels import APIS, MODULES, ROOT_PACKAGES, Kernel, agent_file
+from verbs_adapters.lab.kernels import APIS, MODULES, ROOT_PACKAGES, Kernel
+from verbs_adapters.lab.kernels import agent as agent_of
 from verbs_adapters.lab.modules import Workshop
 from verbs_adapters.lab.own import OwnKernel
 from verbs_adapters.lab.packages import Archive
@@ -163,20 +164,19 @@ def for_run(image: Image, tree: Tree, wanted: Wanted, target: Path, notice: host
 
     `tree` is the kernel: the image's own, or somebody's, whose modules are added and built for this run alone.
     """
-    agent = wanted.agent or agent_file(wanted.api)
-    if not agent.is_file():
-        raise AdapterError(f"there is no agent {agent}; for {wanted.api} it is {APIS[wanted.api][1]}")
+    if wanted.agent and not wanted.agent.is_file():
+        raise AdapterError(f"there is no agent {wanted.agent}; without `agent` it is {APIS[wanted.api]}")
     home = target / "overlay" / HOME
     shutil.rmtree(target / "overlay", ignore_errors=True)
     home.mkdir(parents=True)
     for file in (GUEST / "init", GUEST / "warden.py"):
         shutil.copy2(file, home)
     (home / "init").chmod(0o755)
-    shutil.copy2(agent, home / "main.py")
+    (home / "main.py").write_bytes(wanted.agent.read_bytes() if wanted.agent else agent_of(wanted.api))
     if wanted.api == "linux-kernel":  # other programs use it as a library
         library = home / "verbs_adapters" / "kverbs"
         library.mkdir(parents=True)
-        shutil.copy2(agent_file(wanted.api), library)
+        (library / "agent.py").write_bytes(agent_of(wanted.api))
     (home / "modules").write_text("\n".join(MODULES) + "\n", encoding="utf-8")
     workshop = Workshop(image.kernel, image.folder, tree, notice)
     if isinstance(tree, OwnKernel):

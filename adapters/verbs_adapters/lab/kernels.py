@@ -9,10 +9,11 @@ machine uses, so that a newer build of the same series is taken without a change
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
+from importlib import resources
 from typing import NamedTuple
 
 from verbs_adapters.contract import UsageError
+from verbs_adapters.rdma_core import source as rdma_core
 
 
 class Kernel(NamedTuple):
@@ -47,10 +48,10 @@ DEVICES = {
 }
 
 APIS = {
-    "linux-kernel": ("kverbs/agent.py", "kernel verbs, by a module of ours"),
-    "linux-user": ("rdma_core/agent.py", "user verbs, by rdma-core and pyverbs"),
+    "linux-kernel": "kernel verbs, by a module of ours",
+    "linux-user": "user verbs, by rdma-core",
 }
-"""Each API with the agent that offers it (a file of this distribution), and what it is."""
+"""Each API, and what offers it."""
 
 ROOT_PACKAGES = (
     *("python3", "python3-pyverbs", "rdma-core", "ibverbs-providers", "iproute2", "kmod"),
@@ -80,6 +81,8 @@ def choose(what: str, name: str, known: Iterable[str]) -> str:
     return name
 
 
-def agent_file(api: str) -> Path:
-    """The agent of an API, as a file."""
-    return Path(__file__).parents[1] / APIS[api][0]
+def agent(api: str) -> bytes:
+    """The agent of an API: one file of Python."""
+    if api == "linux-user":
+        return rdma_core.agent_source()
+    return (resources.files("verbs_adapters.kverbs") / "agent.py").read_bytes()

@@ -1,4 +1,4 @@
-"""The adapter ``rdma-core``: the agent beside this file, brought to the machine that has the device.
+"""The adapter ``rdma-core``: the agent (source.py), brought to the machine that has the device.
 
 Theory of operation
 -------------------
@@ -16,10 +16,10 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from importlib import resources
 
 from verbs_adapters.contract import UsageError
 from verbs_adapters.options import check_known, number, seconds, whose, words
+from verbs_adapters.rdma_core.source import agent_source
 from verbs_adapters.remote import messages
 from verbs_adapters.remote.child import ChildPeer
 from verbs_adapters.remote.client import DEADLINE, GRACE, START_DEADLINE, RemoteBackend
@@ -48,11 +48,6 @@ AGENT_SHARE = 0.8
 
 _SHELLS = ("ssh",)
 """Programs that hand their arguments to a shell on another machine."""
-
-
-def agent_source() -> bytes:
-    """The agent, as it is sent to the target."""
-    return resources.files("verbs_adapters.rdma_core").joinpath("agent.py").read_bytes()
 
 
 def preamble() -> bytes:
