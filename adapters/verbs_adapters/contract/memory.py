@@ -97,12 +97,13 @@ MEMORY: dict[str, Verb] = {
             "length": "nat",
             "access": "flags",
             "fence": "bool",
+            "key": "nat",
         },
         {"rkey": "nat"},
         "Post the binding of a window of type 1 to [addr, addr + length) of a region; length 0 unbinds it. `rkey` is "
         "what the handle holds afterwards. (A window of type 2 is bound by post_send of BIND_MW.) `access` as for "
-        "reg_mr.",
-        optional=frozenset({"mr", "addr", "length", "access", "fence"}),
+        "reg_mr. After a binding that failed the consumer mends the handle: `key` is what it is made to hold before.",
+        optional=frozenset({"mr", "addr", "length", "access", "fence", "key"}),
     ),
     # -- fast registration, Linux 2.6.27 to 4.3 ------------------------------------------------------
     "alloc_fast_reg_mr": Verb(

@@ -134,10 +134,10 @@ PAIRS: dict[str, Verb] = {
         "FAST_REG_MR key (which names the region), access, list, page_list_len, page_shift, iova_start and "
         "length. Since 1.1: SEND_WITH_IMM and RDMA_WRITE_WITH_IMM use imm_data (a number in the host's order) besides, "
         "ATOMIC_CMP_AND_SWP and ATOMIC_FETCH_AND_ADD sg_list, remote_addr, rkey, compare_add (and swap), BIND_MW mw, "
-        "rkey (the key that the window is to have), mr, addr, length and access; `ah`, remote_qpn and remote_qkey "
-        "(absent: the adapter's usual Q_Key) are for UD queue pairs; `inline` has the bytes of sg_list copied by the "
-        "call. Parameters that an opcode does not use are absent. `access`: LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, "
-        "and since 1.1 those of reg_mr.",
+        "rkey (the key that the window is to have, which the handle holds afterwards), mr, addr, length, access and, "
+        "to mend the handle before, key; `ah`, remote_qpn and remote_qkey (absent: the adapter's usual Q_Key) are for "
+        "UD queue pairs; `inline` has the bytes of sg_list copied by the call. Parameters that an opcode does not use "
+        "are absent. `access`: LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, and since 1.1 those of reg_mr.",
         optional=frozenset(
             {
                 *("solicited", "inline", "imm_data", "compare_add", "swap"),

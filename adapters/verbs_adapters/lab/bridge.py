@@ -107,12 +107,8 @@ class Bridge:
                 self.agent.sendall(line)
             self._wait(self.until if self.asked is not None else boot_until if not booted else None)
             self._check()
-            answer = self._take(self.answers)
-            if answer is not None:
+            if self._pass_on():
                 booted = True
-                if not _is_event(answer):
-                    self.asked = None
-                _write(answer)
             elif len(self.answers) > MAX_LINE + 1:  # the client says what is wrong with that
                 _write(bytes(self.answers))
                 self.answers.clear()
@@ -122,6 +118,18 @@ class Bridge:
                 raise Over(self._trouble("hang", "glue", what))
             elif self.asked is not None and time.monotonic() > self.until:
                 raise Over(self._hang(deadline))
+
+    def _pass_on(self) -> bool:
+        """Give the harness all lines that have come (an event and an answer may come in one piece); whether any had."""
+        answer = self._take(self.answers)
+        if answer is None:
+            return False
+        while answer is not None:
+            if not _is_event(answer):
+                self.asked = None
+            _write(answer)
+            answer = self._take(self.answers)
+        return True
 
     def ask(self, line: bytes, until: float) -> bytes:
         """One line to whatever runs in the agent's place, and the line that it answers."""

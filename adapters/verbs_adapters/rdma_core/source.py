@@ -66,13 +66,11 @@ def _defined(tree: ast.Module) -> Iterator[str]:
     for node in tree.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             yield node.name
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if _annotated(node) else []
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if isinstance(node, ast.AnnAssign):
+            targets = [node.target]
         for target in targets:
             yield from (leaf.id for leaf in ast.walk(target) if isinstance(leaf, ast.Name))
-
-
-def _annotated(node: ast.stmt) -> bool:
-    return isinstance(node, ast.AnnAssign)
 
 
 def part(name: str, known: dict[str, set[str]]) -> Part:

@@ -13,7 +13,7 @@ from verbs_adapters.rdma_core.agent.library import Errno, made, succeed
 from verbs_adapters.rdma_core.agent.memory import Buffer, load_libc
 from verbs_adapters.rdma_core.agent.names import MW_TYPES, REREG, SEND_FLAGS
 from verbs_adapters.rdma_core.agent.objects import Objects
-from verbs_adapters.rdma_core.agent.values import access_bits, address_of, bits, enumerator
+from verbs_adapters.rdma_core.agent.values import access_bits, address_of, bits, enumerator, narrow
 
 
 class Regions(Objects):
@@ -105,6 +105,8 @@ class Regions(Objects):
         pair, mw = self._find(self._qps, args["qp"]), self._find(self._mws, args["mw"])
         bind = MwBind(wr_id=args["wr_id"], send_flags=sum(SEND_FLAGS[flag] for flag in SEND_FLAGS if args.get(flag)))
         info, held = bind.bind_info, Mw.from_address(mw)
+        if "key" in args:
+            held.rkey = narrow(args["key"], 32)
         mr = self._find(self._mrs, args["mr"]) if args.get("mr") else None
         info.mr = address_of(mr) if mr else None
         info.addr, info.length = args.get("addr", 0), args.get("length", 0)

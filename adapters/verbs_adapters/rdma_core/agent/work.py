@@ -9,7 +9,7 @@ from typing import Any
 
 from verbs_adapters.rdma_core.agent.device import Opened
 from verbs_adapters.rdma_core.agent.events import Events
-from verbs_adapters.rdma_core.agent.layout import RecvWr, SendWr, Sge
+from verbs_adapters.rdma_core.agent.layout import Mw, RecvWr, SendWr, Sge
 from verbs_adapters.rdma_core.agent.library import Errno, succeed
 from verbs_adapters.rdma_core.agent.names import ATOMICS, OPCODES, QKEY, SEND_FLAGS
 from verbs_adapters.rdma_core.agent.objects import Pair
@@ -40,6 +40,8 @@ class Work(Events):
         wr.sg_list, wr.num_sge = self._sges(args.get("sg_list", ()))
         c.set_errno(0)
         succeed(self._ops.post_send(pair.pointer, c.addressof(wr), self._bad_at))
+        if args["opcode"] == "BIND_MW":  # as ibv_bind_mw does for the other type
+            Mw.from_address(wr.bind_mw.mw).rkey = wr.bind_mw.rkey
         self._busy = True
         pair.sends += 1
         return {}
@@ -65,6 +67,8 @@ class Work(Events):
     def _window(self, wr: SendWr, args: Mapping[str, Any], rkey: int) -> None:
         bind = wr.bind_mw
         bind.mw, bind.rkey = self._find(self._mws, args["mw"]), rkey
+        if "key" in args:
+            Mw.from_address(bind.mw).rkey = narrow(args["key"], 32)
         bind.bind_info.mr = address_of(self._find(self._mrs, args["mr"])) if args.get("mr") else None
         bind.bind_info.addr, bind.bind_info.length = args.get("addr", 0), args.get("length", 0)
         bind.bind_info.mw_access_flags = access_bits(args.get("access", ()))
