@@ -1,7 +1,7 @@
-"""``verbspec adapter``: begin an agent, and check that one keeps to the protocol.
+"""``verbspec adapter``: begin an agent, check that one keeps to the protocol, and have one that ships.
 
-Neither judges a device: ``check`` is about lines and shapes (docs/adapter-protocol.md), ``new`` writes something that
-passes it.
+None judges a device: ``check`` is about lines and shapes (docs/adapter-protocol.md), ``new`` writes something that
+passes it, ``agent`` writes an agent that is brought to a target by its adapter otherwise.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from string import Template
 import click
 
 from verbs_adapters.contract import AdapterError
+from verbs_adapters.lab.kernels import agent as agent_of
 from verbs_adapters.remote import messages, streams
 from verbs_adapters.remote.checker import Checker, Finding, Unusable
 from verbs_adapters.remote.child import ChildPeer
@@ -25,6 +26,9 @@ TEMPLATES = {"agent.py": "agent.py.txt", "README.md": "README.md.txt", "judge": 
 """The files of a new agent, and what each is made from."""
 
 RUN_BY_HAND = ("agent.py", "judge")
+
+AGENTS = {"rdma-core": lambda: agent_of("linux-user"), "kverbs": lambda: agent_of("linux-kernel")}
+"""The agents that ship."""
 
 
 @click.group()
@@ -73,6 +77,14 @@ def _print(finding: Finding, verbose: bool) -> None:
         click.echo(f"        {line}")
     for line in finding.log.decode("utf-8", "backslashreplace").splitlines()[-20 if verbose else -3 :]:
         click.echo(f"        stderr: {line}")
+
+
+@adapter.command()
+@click.argument("name", type=click.Choice(list(AGENTS)))
+def agent(name: str) -> int:
+    """Print an agent that ships, one plain Python file: for rdma-core, or for kernel verbs (kverbs)."""
+    click.echo(AGENTS[name](), nl=False)
+    return 0
 
 
 @adapter.command()

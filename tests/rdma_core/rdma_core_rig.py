@@ -1,16 +1,22 @@
-"""Builds the C pieces of these tests, where there are a compiler and the header of libibverbs."""
+"""Builds the C pieces of these tests, where there are a compiler and the header of libibverbs; makes calls."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
+from verbs_adapters.contract import Answer
+from verbs_adapters.remote.client import RemoteBackend
+
 HERE = Path(__file__).parent
+
+Open = Callable[..., RemoteBackend]
 
 
 def compile_c(source: Path, target: Path, *flags: str) -> Path:
@@ -41,3 +47,18 @@ def fake_library(folder: Path) -> Path:
     """A folder whose libibverbs.so.1 is the one of ibverbs.c, for LD_LIBRARY_PATH."""
     compile_c(HERE / "ibverbs.c", folder / "libibverbs.so.1", "-shared", "-fPIC", "-O1")
     return folder
+
+
+def do(backend: RemoteBackend, verb: str, /, **args: Any) -> dict[str, Any]:
+    """A call that must succeed."""
+    answer = backend.call(verb, args)
+    assert isinstance(answer, Answer), answer
+    assert answer.result == "0", (verb, answer)
+    return answer.out
+
+
+def fails(backend: RemoteBackend, verb: str, /, **args: Any) -> str:
+    """A call that must fail; its errno."""
+    answer = backend.call(verb, args)
+    assert isinstance(answer, Answer), answer
+    return answer.result

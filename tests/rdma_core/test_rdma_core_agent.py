@@ -11,15 +11,13 @@ import select
 import signal
 import stat
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from rdma_core_rig import fake_library
+from rdma_core_rig import Open, do, fails
 
 from verbs_adapters import registry
-from verbs_adapters.contract import AdapterError, Answer, Event, Trouble, UsageError
+from verbs_adapters.contract import AdapterError, Event, Trouble, UsageError
 from verbs_adapters.rdma_core import adapter
 from verbs_adapters.remote import messages
 from verbs_adapters.remote.checker import Checker
@@ -28,38 +26,6 @@ from verbs_adapters.remote.client import RemoteBackend
 
 ACCESS = ["LOCAL_WRITE", "REMOTE_WRITE"]
 
-Open = Callable[..., RemoteBackend]
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fake_library(tmp_path_factory.mktemp("fake"))
-
-
-@pytest.fixture
-def fake(library: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
-    """Make the adapter; its agent finds the fake library."""
-    monkeypatch.setenv("LD_LIBRARY_PATH", str(library))
-    made = []
-
-    def open_(**options: str) -> RemoteBackend:
-        backend = registry.create("rdma-core", {"deadline": "60"} | options)
-        assert isinstance(backend, RemoteBackend)
-        made.append(backend)
-        return backend
-
-    yield open_
-    for backend in made:
-        backend.close()
-
-
-def do(backend: RemoteBackend, verb: str, /, **args: Any) -> dict[str, Any]:
-    """A call that must succeed."""
-    answer = backend.call(verb, args)
-    assert isinstance(answer, Answer), answer
-    assert answer.result == "0", (verb, answer)
-    return answer.out
-
 
 def worker(backend: RemoteBackend) -> int:
     """The process that makes the calls."""
@@ -67,13 +33,6 @@ def worker(backend: RemoteBackend) -> int:
     pid = backend._link.pid
     (found,) = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split())
     return found
-
-
-def fails(backend: RemoteBackend, verb: str, /, **args: Any) -> str:
-    """A call that must fail; its errno."""
-    answer = backend.call(verb, args)
-    assert isinstance(answer, Answer), answer
-    return answer.result
 
 
 def test_hello_tells_the_device(fake: Open) -> None:
