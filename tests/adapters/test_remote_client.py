@@ -180,7 +180,7 @@ def test_any_line_is_a_reply_or_a_complaint(line: bytes) -> None:
 SET_UPS: list[tuple[list[object], str, list[str]]] = [
     (["chatty"], "garbage", ["not JSON", "logs belong on standard error", "INFO toy: device toy0 is up"]),
     (["wrong_version", "protocol"], "garbage", ["version 2.0 of the protocol and this verbspec version 1.1"]),
-    (["wrong_version", "contract"], "garbage", ["version 2.0 of the contract and this verbspec version 1.0"]),
+    (["wrong_version", "contract"], "garbage", ["version 2.0 of the contract and this verbspec version 1.1"]),
     (["stillborn"], "crash", ["exited with status 1 before it answered request 1 (hello)", "no device toy0"]),
 ]
 
@@ -315,6 +315,18 @@ def test_a_batch_is_answered_call_by_call(start: Start) -> None:
         PD,
         Answer("ENOSYS"),
         Answer("0"),
+    ]
+
+
+def test_an_older_agent_is_not_sent_parameters_that_it_cannot_know(start: Start) -> None:
+    backend = start("toy")  # its contract is 1.0
+    assert backend.reset(1) is None
+    assert backend.call("alloc_pd", {"hca": 1}) == Answer("EOPNOTSUPP")
+    assert backend.call("alloc_pd", {}) == PD
+    assert backend.batch([("settle", {}), ("create_cq", {"cqe": 1, "channel": 2}), ("create_cq", {"cqe": 1})]) == [
+        Answer("0"),
+        Answer("EOPNOTSUPP"),
+        Answer("ENOSYS"),
     ]
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from verbs_adapters.contract import CONTRACT_VERSION, OK, VERBS, Answer, Hello, Trouble, Verb
+from verbs_adapters.contract import CONTRACT_VERSION, OF_SEVERAL, OK, VERBS, Answer, Hello, Trouble, Verb
 from verbs_adapters.remote import messages
 from verbs_adapters.remote.conversation import LEAVE, Broken, Conversation, Gone, Silent, check_answer
 from verbs_adapters.remote.links import Peer
@@ -107,6 +107,7 @@ class Checker:
         yield "batch and trouble", _batch_and_trouble
         yield "unknown verb", _unknown_verb
         yield "dead handles", _dead_handles
+        yield "optional parameters", self._optional_parameters
         for name, args in (("missing argument", {}), ("wrong argument", {"buf": 1, "offset": "0", "length": None})):
             yield name, _refuses(_call("read_buffer", args))
         for name, line in NO_REQUESTS:
@@ -142,6 +143,16 @@ class Checker:
         if self._hello is not None and hello != self._hello:
             raise Broken(f"a second agent introduces itself otherwise: {hello}")
         return "a second agent says the same"
+
+    def _optional_parameters(self, conversation: Conversation) -> str:
+        if self._hello is None or messages.minor(self._hello.contract) < 1:
+            return "the agent's contract has none"
+        tried = 0
+        for verb, shape in VERBS.items():
+            for name in shape.optional - OF_SEVERAL:
+                conversation.answer(verb, arguments(verb, {}) | {name: LEAST[shape.params[name]]})
+                tried += 1
+        return f"{tried} are answered"
 
     # -- ends ----------------------------------------------------------------------------------------
 

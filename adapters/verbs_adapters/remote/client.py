@@ -36,7 +36,7 @@ from verbs_adapters.remote.child import ChildPeer, End
 from verbs_adapters.remote.links import Ending, Link, NoLine, Peer
 from verbs_adapters.remote.messages import Reply, Request
 from verbs_adapters.remote.replies import Asked, answer_in, decode, event_of, outcomes_of
-from verbs_adapters.remote.shapes import clip, wrong_answer, wrong_arguments
+from verbs_adapters.remote.shapes import clip, of_contract, wrong_answer, wrong_arguments
 from verbs_adapters.remote.troubles import Scene, Whose
 
 DEADLINE = 10.0
@@ -121,6 +121,8 @@ class RemoteBackend:
     def call(self, verb: str, args: Mapping[str, Value]) -> Answer | Trouble:
         """Perform one verb."""
         self._check_call(verb, args)
+        if self._is_too_new(verb, args):
+            return Answer("EOPNOTSUPP")
         asked = self._asked(messages.CallRequest(id=self._next_id(), verb=verb, args=dict(args)), verb)
         reply = self._ask(asked, self.deadline, expected="answer")
         if isinstance(reply, Trouble):
@@ -152,6 +154,8 @@ class RemoteBackend:
             self._check_call(verb, args)
         if not calls:
             return []
+        if any(self._is_too_new(verb, args) for verb, args in calls):
+            return self._one_by_one(calls)
         request = messages.BatchRequest(
             id=self._next_id(), calls=[messages.Call(verb=verb, args=dict(args)) for verb, args in calls]
         )
@@ -164,6 +168,14 @@ class RemoteBackend:
         if isinstance(outcomes, str):
             return [self._garbage(asked, outcomes, reply)]
         return [self._told(asked, outcome) if isinstance(outcome, Trouble) else outcome for outcome in outcomes]
+
+    def _one_by_one(self, calls: Sequence[tuple[str, Mapping[str, Value]]]) -> list[Answer | Trouble]:
+        outcomes: list[Answer | Trouble] = []
+        for verb, args in calls:
+            outcomes.append(self.call(verb, args))
+            if isinstance(outcomes[-1], Trouble):
+                break
+        return outcomes
 
     def events(self) -> list[Event]:
         """What the agent has pushed since the last time, in order."""
@@ -314,3 +326,7 @@ class RemoteBackend:
         wrong = wrong_arguments(verb, args)
         if wrong is not None:
             raise AdapterError(f"this call is not of the contract: {wrong}")
+
+    def _is_too_new(self, verb: str, args: Mapping[str, Value]) -> bool:
+        """Whether a call has parameters that the agent's version of the contract does not; they are never sent."""
+        return self._hello is not None and of_contract(args, verb) > messages.minor(self._hello.contract)

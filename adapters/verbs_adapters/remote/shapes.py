@@ -98,6 +98,11 @@ def wrong_arguments(verb: str, args: Mapping[str, Any]) -> str | None:
     return None
 
 
+def of_contract(args: Mapping[str, Any], verb: str) -> int:
+    """The minor version of the contract that a call needs: optional parameters came with 1.1."""
+    return 0 if VERBS[verb].optional.isdisjoint(args) else 1
+
+
 def wrong_answer(verb: str, answer: Answer) -> str | None:
     """What keeps `answer` from being an answer to `verb`, or None."""
     if answer.result == OK:
