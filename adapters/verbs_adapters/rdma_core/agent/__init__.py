@@ -19,7 +19,12 @@ compares them with the header.  Posting and polling are pointers in `struct ibv_
 
 *Errnos as they came.*  A verb answers with what the library returned or left in errno.  EINVAL is the agent's own
 answer only where no C call can be made: a handle that names nothing, a number too wide for its C type, an
-unknown enumerator; EOPNOTSUPP where libibverbs has no such verb or opcode.
+unknown enumerator, more acknowledgements than events; EOPNOTSUPP where libibverbs has no such verb or opcode; and
+EDEADLK where the library would wait for ever for this one thread: in destroying what an event is about that was
+taken and not acknowledged.
+
+*Beyond C.*  What inline functions of the header do (bind_mw's checks) is done here.  The key of a window of type 2 is
+put into its handle when its binding is posted, as ibv_bind_mw does for type 1.
 
 *Time.*  The agent has two queue pairs of its own.  How fast a message between them is acknowledged is measured
 once, and `settle` waits ten times as long; then it sends some more messages there, which take their turn behind
