@@ -125,7 +125,7 @@ def list_() -> int:
         table.add_row(name, kernel.suite, f"{built.tree.release}, in {built.folder}" if built else "not built")
     console = columns.Terminal(highlight=False, soft_wrap=True)
     console.print(table)
-    for what, known in (("devices", DEVICES), ("APIs", {name: text for name, (_, text) in APIS.items()})):
+    for what, known in (("devices", DEVICES), ("APIs", APIS)):
         console.print(f"\n{what}:")
         for name, text in known.items():
             console.print(f"  {name}: {text}")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from rdma_core_rig import do, fails
+from rdma_core_rig import do, fails, fake_library
 
 from verbs_adapters import registry
 from verbs_adapters.contract import VERBS
@@ -19,9 +18,9 @@ Out = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def agent(library: Path) -> Iterator[RemoteBackend]:
+def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteBackend]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LD_LIBRARY_PATH", str(library))
+        patch.setenv("LD_LIBRARY_PATH", str(fake_library(tmp_path_factory.mktemp("fake"))))
         backend = registry.create("rdma-core", {"deadline": "60"})
         assert isinstance(backend, RemoteBackend)
         backend.hello()
