@@ -111,7 +111,7 @@ class Judge:
             if trouble is not None:
                 self._trouble(made, trouble)
             else:
-                start = self.start(program.fixture, before)
+                start = self.start(program.prefix, before)
                 session = start.session
                 self._steps(start, made, own)
         except AdapterError as e:
@@ -138,7 +138,7 @@ class Judge:
             if not self._step(session, made, step):
                 return
         if made.failed_step is None:
-            self.over(made.program.fixture, start, made.lines)
+            self.over(made.program.prefix, start, made.lines)
         if own:
             made.fixture_lines = len(made.lines)
         for i, step in enumerate(own):

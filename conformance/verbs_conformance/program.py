@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -73,6 +73,19 @@ class Program:
     adapter: str = ""
     options: tuple[tuple[str, str], ...] = ()
     passed: tuple[tuple[str, int], ...] = ()
+    before: Program | None = None
+    """The fixture made over, where it is not the one of that name."""
+
+    @property
+    def prefix(self) -> str:
+        """The name of what it stands on."""
+        return self.fixture if self.before is None else self.before.name
+
+    def whole(self) -> Program:
+        """The program without a fixture, if its fixture is in no file."""
+        if self.before is None:
+            return self
+        return replace(self, fixture="", before=None, steps=(*self.before.steps, *self.steps))
 
     def applies(self, api: str, transport: str) -> bool:
         """Whether the program is meant for these profiles."""
@@ -158,6 +171,8 @@ def continuations(spec: Spec) -> list[Program]:
 
 def full_steps(program: Program, known: Mapping[str, Program]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
     """The steps of the fixtures that a program stands on, outermost first, and its own."""
+    if program.before is not None:
+        return program.before.steps, program.steps
     before: list[Step] = []
     name = program.fixture
     seen: list[str] = []

@@ -129,6 +129,8 @@ class Session:
         self.unobserved = 0
         self.allow_undefined = allow_undefined
         self._last_count = 0
+        self._opened = 0
+        """How many devices were opened."""
         self.given: frozenset[str] = frozenset()
         """The outputs that the last answer held."""
         self._valued: tuple[Step | None, int, tuple[Any, ...]] = (None, 0, ())
@@ -234,6 +236,9 @@ class Session:
     def _call(self, step: Step, watch: str = "") -> Outcome:
         code = self.code(step.call)
         args = self.values(step)
+        if step.call == self.engine.opening and self._opened > len(self.hello.others):
+            reason = f"the program opens another device, and the backend has {self._opened}"
+            return Outcome("not called", Inconclusive(reason))
         gone = self._gone(step, code, args)
         if gone:
             reason = f"the program uses what is gone: {gone}. Verbs take no object that was destroyed; mend the program"
@@ -307,14 +312,16 @@ class Session:
         )
 
     def _open(self, code: CallCode) -> Answer:
+        device = (self.hello, *self.hello.others)[self._opened]
+        self._opened += 1
         out: dict[str, Any] = {}
         for name, kind in code.outputs.items():
             if kind.tag == "ref":
-                out[name] = 1
+                out[name] = self._opened
             elif kind.tag == "bool":
-                out[name] = name.upper() in {c.upper() for c in self.hello.capabilities}
+                out[name] = name.upper() in {c.upper() for c in device.capabilities}
             else:
-                out[name] = self.hello.limits.get(name, 0)
+                out[name] = device.limits.get(name, 0)
         return Answer("0", out)
 
     def _bind(self, step: Step, code: CallCode, bound: dict[str, tuple[int, int]]) -> None:
@@ -330,8 +337,12 @@ class Session:
         return {
             name: self._out(want, value)
             for (name, want), value in zip(code.params.items(), args, strict=True)
-            if (name in step.args or want.tag == "bool") and want != self.engine.device
+            if (name in step.args or want.tag == "bool") and (want != self.engine.device or self._names_device(value))
         }
+
+    def _names_device(self, value: Any) -> bool:
+        """Whether a device must be named: where none is, the first is meant."""
+        return self.handles.get(value, 0) > 1
 
     def _out(self, want: Type, value: Any) -> Any:
         match want.tag:

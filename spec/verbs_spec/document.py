@@ -30,6 +30,8 @@ class FieldDecl:
     type: Text
     init: Text | None = None
     doc: Text | None = None
+    across: bool = False
+    """Whether it refers to an object that may be of another device."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,11 @@ class Shape:
 
 @dataclass(frozen=True)
 class Call:
-    """A verb, with the shapes in which generated programs make it."""
+    """A verb, with the shapes in which generated programs make it.
+
+    `across` lists the parameters that name what is at the other end of a connection, which may be on another device;
+    all else that a call names is of one.
+    """
 
     name: Text
     params: Mapping[str, Text]
@@ -193,6 +199,7 @@ class Call:
     profile: tuple[Text, ...]
     rules: tuple[CallRule, ...]
     object: str
+    across: tuple[Text, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -124,14 +124,20 @@ def choice(name: Text, node: Node, file: str) -> Choice:
 def call(name: Text, node: Node, file: str) -> Call:
     """An entry of `calls`."""
     nodes.name(name, "a call's name")
-    entry = Entry(node, f"call {name}", required="rules", optional="params outputs profile shapes")
+    entry = Entry(node, f"call {name}", required="rules", optional="params outputs profile shapes across")
     params = _typed(entry, "params")
     outputs = _typed(entry, "outputs")
     for key in outputs.keys() & params.keys():
         raise SpecError(f"{key!r} is both a parameter and an output of call {name}", outputs[key].where)
     shapes: dict[str, Shape] = {shape: _shape(shape, node, name, params) for shape, node in entry.items("shapes")}
     rules = tuple(_call_rule(each, name, file) for each in entry.elements("rules"))
-    return Call(name, params, outputs, shapes, _profile(entry), rules, file)
+    across = entry.optional("across", nodes.names) or ()
+    for each in across:
+        if each not in params:
+            raise SpecError(
+                f"{str(each)!r} in 'across' of call {name} is no parameter; the parameters are {listed(params)}", each.where
+            )
+    return Call(name, params, outputs, shapes, _profile(entry), rules, file, across)
 
 
 def family(name: Text, node: Node, file: str) -> StepFamily:
@@ -305,9 +311,10 @@ def _redefinition(node: Node, profile: Text) -> Redefinition:
 def _field(name: Text, node: Node, what: str) -> FieldDecl:
     nodes.name(name, what)
     if isinstance(node, Map):
-        entry = Entry(node, what, required="type", optional="init doc")
+        entry = Entry(node, what, required="type", optional="init doc across")
         init = entry.optional("init", expression)
-        return FieldDecl(name, entry.required("type", text), init, entry.optional("doc", text))
+        across = entry.optional("across", nodes.boolean) or False
+        return FieldDecl(name, entry.required("type", text), init, entry.optional("doc", text), across)
     return FieldDecl(name, text(node, f"the type of {what}"))
 
 

@@ -7,6 +7,9 @@ source from its standard input, and runs them; the same pipe carries the protoco
 program is run by ``python3``; elsewhere by whatever the option `agent` names, mostly ``ssh HOST``, whose remote
 shell needs the program in quotes.
 
+With an option `peer_...` there are two agents, for a requester on one device and a responder on another, of one host or
+of two; see :mod:`verbs_adapters.two`.
+
 The agent answers for a call that blocks and for a crash in the library, so what remains (the agent itself dies,
 the connection breaks) is the glue's unless `blame` says otherwise.
 """
@@ -17,17 +20,20 @@ import os
 import shlex
 from collections.abc import Mapping
 
-from verbs_adapters.contract import UsageError
+from verbs_adapters.contract import Backend, UsageError
 from verbs_adapters.options import check_known, number, seconds, whose, words
 from verbs_adapters.rdma_core.source import agent_source
 from verbs_adapters.remote import messages
 from verbs_adapters.remote.child import ChildPeer
 from verbs_adapters.remote.client import DEADLINE, GRACE, START_DEADLINE, RemoteBackend
+from verbs_adapters.two.backend import TwoSides
 
-OPTIONS = (
-    *("device", "port", "gid_index", "agent", "python", "settle"),
-    *("deadline", "start_deadline", "grace", "blame"),
-)
+OF_A_SIDE = ("device", "port", "gid_index", "agent", "python")
+"""Options that the two sides have each for itself; those of the second begin with `peer_`."""
+OF_HOST = ("agent", "python")
+"""Of these the second side takes the first one's where it has none of its own."""
+PEER = "peer_"
+OPTIONS = (*OF_A_SIDE, *(PEER + key for key in OF_A_SIDE), "settle", "deadline", "start_deadline", "grace", "blame")
 
 BOOTSTRAP = """
 import os
@@ -56,9 +62,20 @@ def preamble() -> bytes:
     return b"%08d" % len(source) + source
 
 
-def rdma_core(options: Mapping[str, str], /) -> RemoteBackend:
-    """Judge an RDMA device of this machine (-o device=NAME) or of another (-o agent='ssh HOST') through libibverbs."""
+def rdma_core(options: Mapping[str, str], /) -> Backend:
+    """Judge an RDMA device of this machine (-o device=NAME) or another (-o agent='ssh HOST') through libibverbs, or two
+    devices that talk to each other (-o peer_device=NAME, -o peer_agent='ssh HOST')."""
     check_known("rdma-core", options, OPTIONS)
+    first = {key: value for key, value in options.items() if not key.startswith(PEER)}
+    if len(first) == len(options):
+        return one_side(first)
+    second = {key: value for key, value in first.items() if key not in OF_A_SIDE or key in OF_HOST}
+    second |= {key[len(PEER) :]: value for key, value in options.items() if key.startswith(PEER)}
+    return TwoSides(one_side(first), one_side(second))
+
+
+def one_side(options: Mapping[str, str]) -> RemoteBackend:
+    """The agent on one device."""
     deadline = seconds(options, "deadline", DEADLINE)
     command = command_line(options, deadline)
     shown = shlex.join(command).replace(shlex.quote(BOOTSTRAP), "(rdma_core/agent.py)")
