@@ -1,7 +1,8 @@
 """A conformance run: programs against one backend, verdicts on rules, a results file.
 
 Three kinds of programs run, in this order: the directed witnesses of the selected rules, the regression programs,
-and stateful programs that hypothesis draws until the budget is used up.  Each program's record is written as soon
+and stateful programs that hypothesis draws until the budget is used up.  For a backend of two devices all but the
+drawn ones are made over, where that is possible (``spread``); the others run on the first device alone.  Each program's record is written as soon
 as it is known, so that whatever ends the run loses nothing.  The rules' verdicts are made at the end:
 
 * a rule that a failed program counts against (``verbs_reports.blame``) is ``fail``;
@@ -31,6 +32,7 @@ from verbs_conformance.machine import Stateful
 from verbs_conformance.program import Program, full_steps
 from verbs_conformance.rerun import Again
 from verbs_conformance.session import Engine
+from verbs_conformance.spread import Spread
 from verbs_conformance.sweep import Sweep
 from verbs_conformance.tally import Tally, failure, trouble
 from verbs_conformance.waivers import Waiver
@@ -94,6 +96,9 @@ class Run:
         self.notice = notice
         self.tally = Tally()
         fixtures = programs.fixtures()
+        self.spread = Spread(engine, fixtures) if hello.others else None
+        self.alone: dict[str, str] = {}
+        """The programs that ran on the first of several devices alone, each with the reason."""
         self.waiving = Waiving(settings.waivers, engine, backend, hello, fixtures) if settings.waivers else None
         self.judge = Judge(engine, self.waiving.recorder if self.waiving else backend, hello, fixtures)
         self.rules = [str(rule) for rule in engine.model.spec.rules if self._wants(str(rule))]
@@ -174,18 +179,27 @@ class Run:
         s = self.settings
         for round_ in range(1 if s.quick else s.rounds):
             for program in self.programs():
-                seed = program.seed if program.seed is not None else s.seed + round_
-                self._done(writer, self.judge.run(program, seed))
+                self._judge(writer, program, program.seed if program.seed is not None else s.seed + round_)
         for program in self._sweep() if not s.quick else ():
-            self._done(writer, self.judge.run(program, s.seed))
+            self._judge(writer, program, s.seed)
         if s.again is not None:
             for program, seed in s.again.programs:
                 if program.under(self.engine.model.spec):
-                    self._done(writer, self.judge.run(program, seed))
+                    self._judge(writer, program, seed)
         elif self.draws and not self.tally.failures:
             stateful = Stateful(self.judge, s.seed, s.budget, lambda: self.tally.verdicts[-1] is Verdict.WAIVED)
             for done in stateful.run():
+                if self.spread is not None:
+                    self.alone[done.program.name] = "drawn programs know one device"
                 self._done(writer, done)
+
+    def _judge(self, writer: Writer, program: Program, seed: int) -> None:
+        """Run one program, on two devices if there are two and it can."""
+        if self.spread is not None:
+            program, alone = self.spread.place(program)
+            if alone:
+                self.alone[program.name] = alone
+        self._done(writer, self.judge.run(program, seed))
 
     def _sweep(self) -> Iterator[Program]:
         again = self.settings.again
@@ -220,7 +234,7 @@ class Run:
         path.parent.mkdir(parents=True, exist_ok=True)
         s = self.settings
         kept = replace(
-            done.program,
+            done.program.whole(),
             seed=done.seed,
             api=(s.api,),
             transport=(s.transport,),
@@ -249,6 +263,7 @@ class Run:
             seed=s.seed,
             capabilities=tuple(h.capabilities),
             limits=dict(h.limits),
+            devices=1 + len(h.others),
         )
 
     def record(self, done: Judgement, file: str = "") -> r.Program:
@@ -271,6 +286,7 @@ class Run:
             waivers=done.waivers,
             seed=done.seed,
             file=file,
+            alone=self.alone.get(done.program.name, ""),
         )
 
     def waiver_records(self) -> list[r.Waiver]:

@@ -23,6 +23,8 @@ from verbs_conformance.tally import Tally, blamed
 from verbs_conformance.target import Target
 from verbs_conformance.waivers import Waiver
 from verbs_conformance.waiving import Waiving
+from verbs_reports.results import read
+from verbs_reports.summary import devices
 from verbs_reports.text import plural
 from verbs_reports.verdicts import NOTHING_SELECTED, Verdict
 from verbs_spec.errors import near
@@ -130,6 +132,8 @@ def _tell(console: Console, job: Run, code: int, full: bool) -> int:
         click.echo(f"interrupted; what was judged is in {out / RESULTS}: verbspec report html {out}", err=True)
         return INTERRUPTED
     console.print(f"{plural(t.ran, 'program')}, {plural(t.calls, 'call')}; largest belief {t.belief}{_stateful(t)}")
+    if job.spread is not None:
+        console.print(devices(read(out / RESULTS)), markup=False)
     console.print(f"report: {pages['html']}", markup=False)
     console.print(f"again:  {job.settings.command}", markup=False)
     if job.note:

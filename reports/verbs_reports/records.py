@@ -85,6 +85,7 @@ class Header(Line, frozen=True, kw_only=True, tag="header"):
     seed: int
     capabilities: tuple[str, ...] = ()
     limits: dict[str, int] = {}
+    devices: Ordinal = 1
 
 
 class Program(Line, frozen=True, kw_only=True, tag="program"):
@@ -107,6 +108,7 @@ class Program(Line, frozen=True, kw_only=True, tag="program"):
     seed: Count = 0
     file: str = ""
     waivers: dict[str, Name] = {}
+    alone: str = ""
 
 
 class Rule(Line, frozen=True, kw_only=True, tag="rule"):

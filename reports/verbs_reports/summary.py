@@ -170,6 +170,7 @@ def facts_of(results: Results) -> dict[str, dict[str, str]]:
             "took": "" if footer is None else f"{footer.seconds:.1f} s",
             "exit code": "none: it did not end" if footer is None else str(footer.exit_code),
             "programs": str(len(results.programs) if footer is None else footer.programs),
+            "devices": devices(results),
             "calls": str(sum(program.calls for program in results.programs) if footer is None else footer.calls),
             "largest belief": "" if footer is None else str(footer.largest_belief),
             "taken in flight": "" if footer is None else f"{footer.unobserved_share:.0%} of the steps",
@@ -177,6 +178,16 @@ def facts_of(results: Results) -> dict[str, dict[str, str]]:
         },
     }
     return {group: {name: value for name, value in facts.items() if value} for group, facts in groups.items()}
+
+
+def devices(results: Results) -> str:
+    """Of a backend with several devices, how many programs ran on them and why others did not; else nothing."""
+    if results.header.devices == 1:
+        return ""
+    reasons = Counter(program.alone for program in results.programs)
+    both = f"{plural(reasons.pop('', 0), 'program')} ran on {results.header.devices} devices"
+    alone = "; ".join(f"{number}: {reason}" for reason, number in reasons.most_common())
+    return f"{both}, {reasons.total()} on the first alone ({alone})" if alone else both
 
 
 def _worst_first(lines: list[RuleLine]) -> tuple[RuleLine, ...]:
