@@ -2,8 +2,9 @@
 
 Three kinds of programs run, in this order: the directed witnesses of the selected rules, the regression programs,
 and stateful programs that hypothesis draws until the budget is used up.  For a backend of two devices all but the
-drawn ones are made over, where that is possible (``spread``); the others run on the first device alone.  Each program's record is written as soon
-as it is known, so that whatever ends the run loses nothing.  The rules' verdicts are made at the end:
+drawn ones are made over, where that is possible (``spread``); the others run on the first device alone.  Each
+program's record is written as soon as it is known, so that whatever ends the run loses nothing.  The rules' verdicts
+are made at the end:
 
 * a rule that a failed program counts against (``verbs_reports.blame``) is ``fail``;
 * a rule with a waiver is ``unexpected-pass`` if the deviation is gone, ``waived`` if it shows;

@@ -135,7 +135,8 @@ def call(name: Text, node: Node, file: str) -> Call:
     for each in across:
         if each not in params:
             raise SpecError(
-                f"{str(each)!r} in 'across' of call {name} is no parameter; the parameters are {listed(params)}", each.where
+                f"{str(each)!r} in 'across' of call {name} is no parameter; the parameters are {listed(params)}",
+                each.where,
             )
     return Call(name, params, outputs, shapes, _profile(entry), rules, file, across)
 

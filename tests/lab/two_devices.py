@@ -21,6 +21,7 @@ class Guest:
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
         self.link: Link | None = None
+        self.ending: Ending | None = None
 
     def open(self, seconds: float) -> Link:
         """The link, opened by whoever comes first."""
@@ -29,10 +30,12 @@ class Guest:
         return self.link
 
     def end(self, patience: float) -> Ending:
-        """End the guest for both."""
-        link, self.link = self.link, None
-        assert link is not None
-        return link.end(patience)
+        """End the guest for both; how it ended."""
+        if self.link is not None:
+            self.ending = self.link.end(patience)
+            self.link = None
+        assert self.ending is not None
+        return self.ending
 
 
 class SideLink:
@@ -53,16 +56,17 @@ class SideLink:
         return self._link.unread
 
     def send(self, data: bytes) -> None:
-        """Send one line."""
-        self._link.send(json.dumps({**json.loads(data), "side": self._side}).encode() + b"\n")
+        """Send one line, unless the other side has ended the guest."""
+        if self._guest.link is self._link:
+            self._link.send(json.dumps({**json.loads(data), "side": self._side}).encode() + b"\n")
 
     def receive(self, until: float) -> bytes | NoLine:
         """The next line; requests are made one at a time, so it is for this side."""
-        return self._link.receive(until)
+        return self._link.receive(until) if self._guest.link is self._link else NoLine.ENDED
 
     def end(self, patience: float = 0.0) -> Ending:
         """End the guest, unless the other side has."""
-        return self._guest.end(patience) if self._guest.link is self._link else self._link.end(patience)
+        return self._guest.end(patience)
 
 
 class Side:

@@ -7,9 +7,9 @@ Each object belongs to the side of the device that it was made for: `alloc_pd`, 
 EINVAL, and the suite makes none (the rules call it the consumer's error).  The exception is `modify_qp` with a `peer`
 on the other side: the two agents exchange the addresses of their queue pairs, which are opaque to us.
 
-`settle` is for both sides: each waits until its own device is silent, the path between them is walked in both
-directions, and that is done again until no queue pair has lost its peer meanwhile.  A side cannot know whether a peer
-on the other one still answers; so it is told which do not, and waits for the retries there.
+`settle` is for both sides: the path between them is walked in both directions, then each waits until its own device is
+silent, and all that is repeated while a queue pair has lost its peer meanwhile.  A side cannot know whether a peer on
+the other one still answers; so it is told which do not, and waits for the retries there.
 
 A trouble says on which side it was.  The next `reset` resets both.
 """
@@ -61,6 +61,8 @@ class TwoSides:
         self._numbers = Translation()
         self._peers: dict[int, int] = {}
         """For each queue pair its peer, as far as that is on the other side."""
+        self._senders: set[int] = set()
+        """Queue pairs to which a send was posted since they were created."""
         self._path: Path | None = None
         self._lost = False
         self._busy = False
@@ -137,6 +139,8 @@ class TwoSides:
             return answer
         if verb == "destroy_qp" or (verb == "modify_qp" and args.get("state") == "RTR"):
             self._peers.pop(handle, None)
+        if verb == "post_send":
+            self._senders.add(handle)
         if stranger:
             self._peers[handle] = stranger
         return Answer(OK, self._numbers.outward(verb, answer.out, side))
@@ -148,24 +152,28 @@ class TwoSides:
 
     def _settle(self) -> Answer:
         """Wait until neither side has anything left to do."""
-        before: list[list[int]] | None = None
-        for _ in range(MOST_PASSES if self._busy else 0):
-            silent = self._silent()
-            for side, handles in enumerate(silent):
+        if not self._busy:
+            return Answer(OK)
+        after = self._silent()
+        for _ in range(MOST_PASSES):
+            before = after
+            self._walk()
+            for side, handles in enumerate(before):
                 answer = self._sides[side].call("settle", {"silent": handles})
                 if isinstance(answer, Trouble):
                     raise Ended(side, answer)
-            self._walk()
-            if silent == before:
+            after = self._silent()
+            if after == before:
                 break
-            before = silent
         self._busy = False
         return Answer(OK)
 
     def _silent(self) -> list[list[int]]:
-        """For each side its queue pairs whose peer on the other side does not answer, by that side's handles."""
+        """For each side its queue pairs that may be sending to a peer on the other side that does not answer."""
         found: list[list[int]] = [[], []]
         for handle, peer in self._peers.items():
+            if handle not in self._senders:
+                continue
             there, real = numbers.real_handle(peer)
             answer = self._sides[there].call("query_qp", {"qp": real})
             if isinstance(answer, Trouble):
@@ -181,7 +189,7 @@ class TwoSides:
             return
         try:
             self._path = self._path or Path(self._sides)
-            self._path.trip()
+            self._path.walk()
         except Lost:
             self._lost = True
 
@@ -190,7 +198,7 @@ class TwoSides:
         if trouble is not None:
             raise AdapterError(trouble.message)
         try:
-            Path(self._sides).trip()
+            Path(self._sides).walk()
         except Ended as ended:
             raise AdapterError(self._told(ended.side, ended.trouble).message) from ended
         except Lost as lost:

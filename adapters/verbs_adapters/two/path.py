@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import count
+from typing import Any, Protocol, runtime_checkable
 
-from verbs_adapters.contract import OK, Answer, Backend, Trouble
+from verbs_adapters.contract import OK, Answer, Backend, Trouble, Value
 
 PATIENCE = 5.0
 """Seconds in which a message arrives or the retries of its sender end."""
+
+GLANCES = 20
+"""So often a completion is looked for before time is made to pass, which a backend in virtual time needs."""
 
 
 class Lost(Exception):
@@ -28,8 +32,16 @@ class Ended(Exception):
         self.side, self.trouble = side, trouble
 
 
+@runtime_checkable
+class Batching(Protocol):
+    """A side that takes several calls in one round trip, which is what a walk mostly costs."""
+
+    def batch(self, calls: Sequence[tuple[str, Mapping[str, Value]]]) -> list[Answer | Trouble]:
+        """The answers, up to the first trouble."""
+
+
 class Path:
-    """A queue pair on each side, connected to the one on the other."""
+    """A queue pair on each side, connected to the one on the other, with a receive posted."""
 
     def __init__(self, sides: Sequence[Backend]) -> None:
         self._sides = sides
@@ -46,32 +58,49 @@ class Path:
             for side, qp in enumerate(self._qps):
                 more = {"remote": there[1 - side]} if state == "RTR" else {}
                 self._do(side, "modify_qp", qp=qp, state=state, access=[], **more)
+        for side, qp in enumerate(self._qps):
+            self._do(side, "post_recv", qp=qp, wr_id=1, sg_list=[])
 
-    def trip(self) -> None:
+    def walk(self) -> None:
         """A message in each direction, each acknowledged; `Lost` if one is not."""
-        for sender in range(len(self._sides)):
-            receiver = 1 - sender
-            self._do(receiver, "post_recv", qp=self._qps[receiver], wr_id=1, sg_list=[])
-            send = {"opcode": "SEND", "signaled": True, "fence": False, "sg_list": []}
-            self._do(sender, "post_send", qp=self._qps[sender], wr_id=2, **send)
-            left, until = [sender, receiver], time.monotonic() + PATIENCE
-            while left:
-                left = [side for side in left if not self._arrived(side)]
-                if left and time.monotonic() > until:
-                    raise Lost("no completion")
-                for side in left:
-                    self._do(side, "settle")
+        send = {"wr_id": 2, "opcode": "SEND", "signaled": True, "fence": False, "sg_list": []}
+        for side, qp in enumerate(self._qps):
+            self._do(side, "post_send", qp=qp, **send)
+        left, until = dict.fromkeys(range(len(self._sides)), 2), time.monotonic() + PATIENCE
+        for look in count(1):
+            left = {side: entries - self._arrived(side, entries) for side, entries in left.items()}
+            left = {side: entries for side, entries in left.items() if entries}
+            if not left:
+                break
+            if time.monotonic() > until:
+                raise Lost("no completion")
+            for side in left if look % GLANCES == 0 else ():
+                self._do(side, "settle")
+        for side, qp in enumerate(self._qps):
+            self._do(side, "post_recv", qp=qp, wr_id=1, sg_list=[])
 
-    def _arrived(self, side: int) -> bool:
-        entry = self._do(side, "poll_cq", cq=self._cqs[side])
-        if entry["n"] and entry["status"] != "SUCCESS":
-            raise Lost(str(entry["status"]))
-        return bool(entry["n"])
+    def _arrived(self, side: int, entries: int) -> int:
+        """How many completions have come, of so many that are to come."""
+        found = [entry for entry in self._all(side, [("poll_cq", {"cq": self._cqs[side]})] * entries) if entry["n"]]
+        for entry in found:
+            if entry["status"] != "SUCCESS":
+                raise Lost(str(entry["status"]))
+        return len(found)
 
     def _do(self, side: int, verb: str, /, **args: Any) -> Mapping[str, Any]:
-        answer = self._sides[side].call(verb, args)
-        if isinstance(answer, Trouble):
-            raise Ended(side, answer)
-        if not isinstance(answer, Answer) or answer.result != OK:
-            raise Lost(f"{verb} answers {answer.result}")
-        return answer.out
+        return self._all(side, [(verb, args)])[0]
+
+    def _all(self, side: int, calls: Sequence[tuple[str, Mapping[str, Value]]]) -> list[Mapping[str, Any]]:
+        backend = self._sides[side]
+        if len(calls) > 1 and isinstance(backend, Batching):
+            answers = backend.batch(calls)
+        else:
+            answers = [backend.call(verb, args) for verb, args in calls]
+        made: list[Mapping[str, Any]] = []
+        for (verb, _), answer in zip(calls, answers, strict=False):
+            if isinstance(answer, Trouble):
+                raise Ended(side, answer)
+            if answer.result != OK:
+                raise Lost(f"{verb} answers {answer.result}")
+            made.append(answer.out)
+        return made

@@ -28,7 +28,9 @@ def set_up() -> None:
     (here, one), (there, other) = DEVICES.values()
     run(f"ip addr add {other}/24 dev {there}")
     run("ip rule add pref 300 lookup local")
-    for number, (device, source, target, facing) in enumerate(((here, one, other, there), (there, other, one, here)), 1):
+    for number, (device, source, target, facing) in enumerate(
+        ((here, one, other, there), (there, other, one, here)), 1
+    ):
         Path(f"/proc/sys/net/ipv4/conf/{device}/accept_local").write_text("1", encoding="ascii")
         Path(f"/proc/sys/net/ipv4/conf/{device}/rp_filter").write_text("0", encoding="ascii")
         address = Path(f"/sys/class/net/{facing}/address").read_text(encoding="ascii").strip()
@@ -45,10 +47,8 @@ def main() -> None:
     set_up()
     file = Path("/tmp/agent.py")
     file.write_text(AGENT, encoding="utf-8")
-    agents = [
-        subprocess.Popen([sys.executable, "-u", file, f"--device={name}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        for name in DEVICES
-    ]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    agents = [subprocess.Popen([sys.executable, "-u", file, f"--device={name}"], **pipes) for name in DEVICES]
     outputs = [agent.stdout.fileno() for agent in agents if agent.stdout is not None]
     unread = b""
     while True:
