@@ -303,13 +303,17 @@ API int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat
 	return 0;
 }
 
+/* The last byte of the device's address: 1 for fake0. What is sent to another one gets lost. */
+static int host_of(struct ibv_device *device) { return device->name[4] - '0' + 1; }
+
 API int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
-	(void)context;
 	(void)port;
 	memset(gid, 0, sizeof *gid);
-	if (index == 1)
-		memcpy(gid->raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\0\0\1", 16);
+	if (index == 1) {
+		memcpy(gid->raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\0\0", 15);
+		gid->raw[15] = host_of(context->device);
+	}
 	return 0;
 }
 
@@ -572,9 +576,10 @@ API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	keep((struct pair *)qp, attr, mask);
 	if (attr->qp_state == IBV_QPS_RTR && qp->qp_type == IBV_QPT_RC) {
 		if (attr->path_mtu != IBV_MTU_1024 || attr->ah_attr.grh.sgid_index != 1 || !attr->ah_attr.is_global ||
-		    attr->ah_attr.grh.dgid.raw[15] != 1 || attr->max_dest_rd_atomic != 4)
+		    attr->ah_attr.grh.dgid.raw[12] != 10 || attr->max_dest_rd_atomic != 4)
 			return EPROTO;
-		((struct pair *)qp)->peer = pairs[attr->dest_qp_num];
+		if (attr->ah_attr.grh.dgid.raw[15] == host_of(qp->context->device))
+			((struct pair *)qp)->peer = pairs[attr->dest_qp_num];
 	}
 	if (attr->qp_state == IBV_QPS_SQD) {
 		struct ibv_async_event event = { .element.qp = qp, .event_type = IBV_EVENT_SQ_DRAINED };

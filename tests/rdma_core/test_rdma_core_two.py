@@ -6,6 +6,7 @@ That library carries no messages from one process to another; real ones are for 
 from __future__ import annotations
 
 import os
+import select
 import signal
 from collections.abc import Iterator
 from contextlib import closing
@@ -104,7 +105,12 @@ def test_an_agent_that_is_killed_is_the_glues_fault(two: TwoSides, hca: int, whe
     side = two._sides[hca - 1]
     assert isinstance(side, RemoteBackend)
     assert isinstance(side._link, Child)
-    os.kill(side._link.pid, signal.SIGKILL)
+    pid = side._link.pid
+    (worker,) = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split())
+    watch = os.pidfd_open(worker)
+    os.kill(pid, signal.SIGKILL)
+    assert select.select([watch], [], [], 10)[0], "the process that makes the calls outlives its supervisor"
+    os.close(watch)
 
     trouble = two.call("alloc_pd", {"hca": hca})
 
