@@ -17,6 +17,7 @@ SPACING = 1 << 20
 """From one buffer of a half to the next, in its own addresses."""
 REACH = 1 << 16
 """So far before a buffer an address is still meant as one of it."""
+FIRST_QP_NUMBER = 0x11
 NOBODYS_KEY = 0xF00000
 """Indices from here on the device has not given to anybody."""
 
@@ -120,7 +121,7 @@ class Half:
             return len(self.buffers) * SPACING
         if name in {"lkey", "rkey"} and value:
             return self._place(self.indices, value >> 8) << 8 | value & 0xFF
-        return self._place(self.numbers, value) if name == "qp_num" else value
+        return FIRST_QP_NUMBER + self._place(self.numbers, value) if name == "qp_num" else value
 
     @staticmethod
     def _place(known: list[int], value: int) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from halves import Halves
+from msgspec.structs import replace
 from renaming import Renaming
 
 from verbs_adapters.contract import Answer, Trouble
@@ -210,12 +211,11 @@ def test_a_defect_shows_there_too_and_replays_from_its_file(tmp_path: Path) -> N
     assert judged(program).verdict is Verdict.PASS
 
 
-def test_limits_are_each_device_s_own() -> None:
+def test_limits_are_each_devices_own(monkeypatch: pytest.MonkeyPatch) -> None:
     halves = Halves().halves
-    small = halves[1]
-    hello = small.hello
+    small = replace(halves[1].hello(), limits=halves[1].hello().limits | {"max_cqe": 7})
+    monkeypatch.setattr(halves[1], "hello", lambda: small)
     backend = TwoSides(*halves)
-    small.hello = lambda: hello().__replace__(limits=hello().limits | {"max_cqe": 7})  # type: ignore[attr-defined, method-assign]
     found = backend.hello()
     assert found.limits["max_cqe"] > 7
     assert found.others[0].limits["max_cqe"] == 7
@@ -302,6 +302,8 @@ def test_silence_is_asked_of_both_and_told_of_peers_that_are_gone() -> None:
     for state in ("INIT", "RTR", "RTS"):
         for qp, peer in (qps, reversed(qps)):
             make(backend, "modify_qp", qp=qp, state=state, peer=peer, access=[])
+    send = {"opcode": "SEND", "signaled": True, "fence": False, "sg_list": []}
+    make(backend, "post_send", qp=qps[0], wr_id=1, **send)
     told: list[list[object]] = []
     for change in ({}, {"qp": qps[1], "state": "ERR", "peer": qps[0], "access": []}):
         if change:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from verbs_adapters import registry
-from verbs_adapters.rdma_core.adapter import agent_source
+from verbs_adapters.rdma_core.source import agent_source
 from verbs_adapters.remote.client import RemoteBackend
 from verbs_adapters.remote.links import Ending, Link, NoLine, Peer
 from verbs_adapters.two.backend import TwoSides

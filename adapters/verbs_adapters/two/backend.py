@@ -124,7 +124,7 @@ class TwoSides:
         stranger = 0
         if verb == "modify_qp" and args.get("peer") and numbers.real_handle(args["peer"])[0] != side:
             del inward["peer"]
-            if args.get("state") == "RTR":
+            if args.get("state") == "RTR" or "mask" in args:
                 stranger = args["peer"]
                 address = self._sides[1 - side].call("qp_address", {"qp": numbers.real_handle(stranger)[1]})
                 if isinstance(address, Trouble):
@@ -143,7 +143,7 @@ class TwoSides:
             self._senders.add(handle)
         if stranger:
             self._peers[handle] = stranger
-        return Answer(OK, self._numbers.outward(verb, answer.out, side))
+        return Answer(OK, self._numbers.outward(verb, answer.out, side, peer_side))
 
     def _told(self, side: int, trouble: Trouble) -> Trouble:
         return replace(trouble, message=f"on {self._names[side]}: {trouble.message}")
@@ -224,6 +224,7 @@ def _joined(one: Hello, other: Hello) -> Hello:
         one,
         version=_both(one.version, other.version),
         device=f"{one.device} and {other.device}",
+        capabilities=tuple(word for word in one.capabilities if word in other.capabilities),
         firmware=_both(one.firmware, other.firmware),
         kernel=_both(one.kernel, other.kernel),
         api=api,

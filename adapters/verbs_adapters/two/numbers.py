@@ -33,10 +33,13 @@ _UPPER_HALF = 1 << 63
 
 KEY_INDEX_BITS, QP_NUMBER_BITS = 24, 24
 
+WELL_KNOWN = frozenset({0, 1, (1 << QP_NUMBER_BITS) - 1})
+"""QP numbers that mean the same everywhere: those of management, and that of multicast."""
+
 
 def outer_handle(side: int, real: int) -> int:
-    """A handle as the suite sees it."""
-    return real << 1 | side
+    """A handle as the suite sees it; 0 stays none."""
+    return real << 1 | side if real else 0
 
 
 def real_handle(outer: int) -> tuple[int, int]:
@@ -92,6 +95,21 @@ class Numbers:
         while number in used:
             number -= 1
         return number
+
+
+class QpNumbers:
+    """Numbers of queue pairs."""
+
+    def __init__(self) -> None:
+        self._numbers = Numbers(QP_NUMBER_BITS)
+
+    def outer(self, side: int, real: int) -> int:
+        """A number that a side has given, as the suite sees it."""
+        return real if real in WELL_KNOWN else self._numbers.outer(side, real)
+
+    def real(self, side: int, outer: int) -> int:
+        """A number as a side sees it; what is wider than one is nobody's."""
+        return outer if outer in WELL_KNOWN or outer >> QP_NUMBER_BITS else self._numbers.real(side, outer)
 
 
 class Keys:

@@ -11,16 +11,18 @@ from typing import Any
 
 from verbs_adapters.contract import VERBS
 from verbs_adapters.two import numbers
-from verbs_adapters.two.numbers import QP_NUMBER_BITS, Keys, Numbers
+from verbs_adapters.two.numbers import Keys, QpNumbers
 
 ADDRESSES = frozenset({"addr", "iova", "iova_start", "remote_addr"})
 KEYS = frozenset({"key", "lkey", "rkey", "invalidate_rkey", "local_dma_lkey"})
-QP_NUMBERS = frozenset({"qp_num"})
+QP_NUMBERS = frozenset({"qp_num", "dest_qp_num", "remote_qpn", "src_qp"})
 LISTS = frozenset({"sges", "sg"})
 """Types that are lists of records with addresses and keys."""
 
 AT_PEER = frozenset({"remote_addr", "rkey", "invalidate_rkey"})
 """Parameters of a work request that name what is at the other end."""
+PEER_ITSELF = "dest_qp_num"
+"""What names the other end itself, as parameter and as output."""
 OWN_KEYS = frozenset({"LOCAL_INV", "BIND_MW"})
 """Work requests whose keys are nevertheless the sender's."""
 
@@ -37,7 +39,7 @@ class Translation:
 
     def __init__(self) -> None:
         self._keys = Keys()
-        self._qp_numbers = Numbers(QP_NUMBER_BITS)
+        self._qp_numbers = QpNumbers()
 
     def side(self, verb: str, args: Mapping[str, Any]) -> int:
         """The side that a call is for; `Mixed` if its objects are not of one side."""
@@ -55,13 +57,14 @@ class Translation:
     def inward(self, verb: str, args: Mapping[str, Any], side: int, peer_side: int) -> dict[str, Any]:
         """Arguments as a side takes them; `peer_side` is where the peer of the queue pair is."""
         params = VERBS[verb].params
-        own = args.get("opcode") in OWN_KEYS
-        made = {}
-        for name, value in args.items():
-            if name != "hca":
-                there = peer_side if name in AT_PEER and "opcode" in args and not own else side
-                made[name] = self._argument(params.get(name, ""), name, value, there)
-        return made
+        far = {PEER_ITSELF}
+        if "opcode" in args and args["opcode"] not in OWN_KEYS:
+            far |= AT_PEER
+        return {
+            name: self._argument(params.get(name, ""), name, value, peer_side if name in far else side)
+            for name, value in args.items()
+            if name != "hca"
+        }
 
     def _argument(self, kind: str, name: str, value: Any, side: int) -> Any:
         if kind.startswith("handle"):
@@ -75,13 +78,13 @@ class Translation:
     def _real(self, name: str, value: Any, side: int) -> Any:
         return self._one(name, value, side, numbers.real_address, self._keys.real, self._qp_numbers.real)
 
-    def outward(self, verb: str, out: Mapping[str, Any], side: int) -> dict[str, Any]:
+    def outward(self, verb: str, out: Mapping[str, Any], side: int, peer_side: int) -> dict[str, Any]:
         """Outputs as the suite sees them."""
         kinds = VERBS[verb].out
         return {
             name: numbers.outer_handle(side, value)
             if kinds.get(name, "").startswith("handle")
-            else self._outer(name, value, side)
+            else self._outer(name, value, peer_side if name == PEER_ITSELF else side)
             for name, value in out.items()
         }
 
