@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
-from verbs_adapters.contract import Answer, Backend, Hello, Trouble
+from verbs_adapters.contract import Answer, Backend, Hello, OtherDevice, Trouble
 from verbs_reference import nodes as n
 from verbs_reference.belief import Action, Belief, ConsumerError, Inconclusive, Refused
 from verbs_reference.model import CallCode, Model
@@ -312,7 +312,8 @@ class Session:
         )
 
     def _open(self, code: CallCode) -> Answer:
-        device = (self.hello, *self.hello.others)[self._opened]
+        devices: tuple[Hello | OtherDevice, ...] = (self.hello, *self.hello.others)
+        device = devices[self._opened]
         self._opened += 1
         out: dict[str, Any] = {}
         for name, kind in code.outputs.items():

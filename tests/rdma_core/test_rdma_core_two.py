@@ -122,7 +122,7 @@ def test_an_agent_that_is_killed_is_the_glues_fault(two: TwoSides, hca: int, whe
 
 
 def test_the_twin_of_an_option_is_the_second_sides(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
+    seen: list[dict[str, str]] = []
     monkeypatch.setattr(adapter, "one_side", seen.append)
     given = {"device": "a", "port": "2", "gid_index": "3", "agent": "ssh one", "settle": "1"}
     adapter.rdma_core({**given, "peer_device": "b"})

@@ -47,8 +47,9 @@ def main() -> None:
     set_up()
     file = Path("/tmp/agent.py")
     file.write_text(AGENT, encoding="utf-8")
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    agents = [subprocess.Popen([sys.executable, "-u", file, f"--device={name}"], **pipes) for name in DEVICES]
+    pipe = subprocess.PIPE
+    commands = [[sys.executable, "-u", str(file), f"--device={name}"] for name in DEVICES]
+    agents = [subprocess.Popen(command, stdin=pipe, stdout=pipe) for command in commands]
     outputs = [agent.stdout.fileno() for agent in agents if agent.stdout is not None]
     unread = b""
     while True:
