@@ -16,11 +16,17 @@ from verbs_conformance.target import engine
 from verbs_reports.results import Results, read
 
 API, TRANSPORT = "linux-user", "roce"
+ALL = tuple(word for word in slices.NO_SWEEP if word != "--select")
+SOME = (
+    *("sq/*", "rq/*", "send/*", "write/*", "read/*", "rdma/*", "cq/poll-*"),
+    *("regress/user-queue-pair-forbids-*", "regress/user-behind-a-failure", "regress/user-key-after-dereg"),
+)
+"""What is judged in minutes; each of the driver's differences but two shows in it."""
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """One run of all directed and regression programs."""
+    """One run of the directed and regression programs, or of some of them."""
     out = tmp_path_factory.mktemp("two")
     return run(out)
 
@@ -28,7 +34,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 def run(out: Path) -> Results:
     backend = two_devices.backend(out)
     try:
-        select = tuple(word for word in slices.NO_SWEEP if word != "--select")
+        select = ALL if slices.EVERYTHING else SOME
         settings = Settings(API, TRANSPORT, budget=0, rounds=1, select=select, out=out, adapter="two soft-RoCE devices")
         Run(engine(API, TRANSPORT), backend, backend.hello(), settings).execute()
     finally:
@@ -47,7 +53,7 @@ def test_most_programs_run_on_both(results: Results) -> None:
     both = {p.name for p in results.programs if not p.alone}
     objects = {name.split("/")[0] for name in both}
 
-    assert len(both) > 150
+    assert len(both) > (150 if slices.EVERYTHING else 20)
     assert {"sq", "send", "write", "read", "rdma", "regress"} <= objects
 
 
@@ -58,8 +64,9 @@ def test_the_driver_differs_as_it_does_with_one_device(results: Results) -> None
     explained = {program for programs in (*differences.values(), *may.values()) for program in programs}
 
     assert failing - explained == set()
+    ran = {p.name for p in results.programs}
     for difference, programs in differences.items():
-        assert failing & set(programs), f"{difference} does not show"
+        assert failing & set(programs) or not ran & set(programs), f"{difference} does not show"
 
 
 def test_messages_between_the_two_are_judged(results: Results) -> None:

@@ -373,6 +373,16 @@ ROWS: list[tuple[str, str | Mapping[str, str], str]] = [
         "rules/mr.yaml:6:18: 'a' is both a parameter and an output of call c",
     ),
     (
+        "across what is no parameter",
+        doc(f"calls:\n  c:\n    params: {{a: nat}}\n    across: [a, b]\n    rules: [{OK}]"),
+        "rules/mr.yaml:6:17: 'b' in 'across' of call c is no parameter; the parameters are a",
+    ),
+    (
+        "a field that is across a word",
+        doc("objects:\n  qp: {peer: {type: ref qp, across: far}}"),
+        "rules/mr.yaml:4:37: 'across' of field peer of qp is 'far'; it may be true, false",
+    ),
+    (
         "shape of an unknown parameter",
         doc(f"calls:\n  c:\n    params: {{a: nat}}\n    shapes: {{s: {{b: ['1']}}}}\n    rules: [{OK}]"),
         "rules/mr.yaml:6:18: shape s of call c gives a menu for 'b'; the parameters of c are a, and a name "
