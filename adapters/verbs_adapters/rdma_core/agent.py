@@ -543,7 +543,7 @@ class Opened:
             "version": VERSION,
             "device": self.name,
             "firmware": self.attr.fw_ver.decode("ascii", "replace"),
-            "kernel": " ".join((os.uname().sysname, os.uname().release)),
+            "kernel": os.uname().release,
             "api": ["linux-user"],
             "transport": ["roce" if self.ethernet else "ib"],
             "capabilities": [],
