@@ -18,10 +18,7 @@ class Tally:
     programs: dict[str, int] = field(default_factory=dict)
     failures: dict[str, list[Judgement]] = field(default_factory=dict)
     deviations: dict[str, int] = field(default_factory=dict)
-    unwaived: dict[str, set[str]] = field(default_factory=dict)
-    """Of each choice the options that all programs leave possible, but for those with a waiver."""
-    behind_waivers: dict[str, set[str]] = field(default_factory=dict)
-    """The same of programs with a waiver, which were judged by other rules."""
+    choices: dict[str, set[str]] = field(default_factory=dict)
     verdicts: list[Verdict] = field(default_factory=list)
     calls: int = 0
     unobserved: int = 0
@@ -51,27 +48,13 @@ class Tally:
             self.programs[rule] = self.programs.get(rule, 0) + 1
         for rule, count in done.deviations.items():
             self.deviations[rule] = self.deviations.get(rule, 0) + count
-        shown = self.behind_waivers if done.verdict is Verdict.WAIVED else self.unwaived
         for name, left in done.choices.items():
-            shown.setdefault(name, set(left)).intersection_update(left)
+            self.choices.setdefault(name, set(left)).intersection_update(left)
         if done.verdict is Verdict.WAIVED:
             for rule in dict.fromkeys(done.waivers.values()):
                 self.waived.setdefault(rule, []).append(done)
         elif rule := blamed(done):
             self.failures.setdefault(rule, []).append(done)
-
-    @property
-    def choices(self) -> dict[str, set[str]]:
-        """Of each choice that was shown the options that are left; none where the backend took it both ways.
-
-        A program with a waiver can tell which option was taken, and not that two were: its device did something that
-        the rules do not say under any option."""
-        found = {name: set(left) for name, left in self.unwaived.items()}
-        for name, left in self.behind_waivers.items():
-            both = found.get(name, left) & left
-            if both:
-                found[name] = both
-        return found
 
 
 def blamed(done: Judgement) -> str:

@@ -15,10 +15,7 @@ from cli import verbspec
 from test_bad_input import WAIVER, WAIVERS
 
 from verbs_adapters.contract import Hello
-from verbs_conformance import program as programs_of
 from verbs_conformance import target
-from verbs_conformance.judge import Judgement
-from verbs_conformance.tally import Tally
 from verbs_conformance.waivers import load
 from verbs_reports.results import Program, Results, Waiver, read, schema
 from verbs_reports.verdicts import Verdict
@@ -233,22 +230,6 @@ def test_two_deviations_that_show_in_one_answer_are_found_together(write: Any, t
     assert "any-domain" in ended.text
     assert "flushed" in ended.text
     assert one.code == 1, one.text
-
-
-def _tallied(*shown: tuple[Verdict, str]) -> dict[str, set[str]]:
-    tally = Tally()
-    for verdict, option in shown:
-        program = programs_of.Program("one", ())
-        tally.add(Judgement(program, 1, verdict=verdict, choices={"which": frozenset({option})}))
-    return tally.choices
-
-
-def test_a_waived_program_convicts_nobody_of_taking_a_choice_both_ways() -> None:
-    """The rule that it is judged by is not one of the specification's, under whatever option."""
-    assert _tallied((Verdict.PASS, "A"), (Verdict.PASS, "B")) == {"which": set()}
-    assert _tallied((Verdict.WAIVED, "B"), (Verdict.PASS, "A")) == {"which": {"A"}}
-    assert _tallied((Verdict.WAIVED, "B")) == {"which": {"B"}}
-    assert _tallied((Verdict.WAIVED, "A"), (Verdict.WAIVED, "B")) == {}
 
 
 def test_without_instead_only_the_own_program_is_covered(write: Any, tmp_path: Path) -> None:
