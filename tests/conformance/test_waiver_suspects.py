@@ -16,18 +16,18 @@ from verbs_reports.verdicts import Verdict
 
 WAIVERS = Path(__file__).parents[2] / "reports/published/waivers/siw.yaml"
 
-# Under the waiver the failure of qp0 is announced to qp1 while its message is still to be refused there, and the refusal
-# takes the announcement away.
+# Under the waiver the failure of qp0 is announced to qp1 while its message is still to be refused there, and the
+# refusal takes the announcement away.
 PROGRAM = """
 program: two-ends-of-one-stream
 api: [linux-kernel]
 fixture: pair
 steps: |
-  post_send(qp=qp0, opcode=RDMA_WRITE, wr_id=1, sg_list=[sge(addr=buf0.addr, length=9, lkey=KEY)], remote_addr=9, rkey=0)
+  post_send(WRITE, wr_id=1, sg_list=[sge(addr=buf0.addr, length=64, lkey=KEY)], remote_addr=4096, rkey=0)
   post_send(qp=qp0, opcode=LOCAL_INV, wr_id=2, invalidate_rkey=0)
   post_recv(qp=qp1, wr_id=3, sg_list=[])
   poll_cq(cq=cq1)
-""".replace("KEY", "pd0.local_dma_lkey")
+""".replace("KEY", "pd0.local_dma_lkey").replace("WRITE", "qp=qp0, opcode=RDMA_WRITE")
 
 
 class Liar:
