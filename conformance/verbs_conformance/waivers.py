@@ -2,8 +2,9 @@
 
 Theory of operation
 -------------------
-A waiver is for one rule on one kind of backend.  It names the program that shows the deviation and, with ``instead``,
-says in the specification's language what the backend does in place of what the rule says::
+A waiver is for one rule on one kind of backend.  It names the program that shows the deviation, or several if the
+rule is broken in more than one way, and says with ``instead`` in the specification's language what the backend does in
+place of what the rule says::
 
     waivers:
       - waiver: inv-any-domain
@@ -62,13 +63,13 @@ class BadWaivers(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Waiver:
-    """One accepted deviation.  ``own`` is the program if the file brings it along, None if it ships by this name."""
+    """One accepted deviation.  ``own`` has those of its programs that the file brings along; the others ship."""
 
     name: Text
     rule: Text
     conditions: Mapping[str, tuple[Text, ...]]
-    program: Text
-    own: Program | None
+    programs: tuple[Text, ...]
+    own: Mapping[str, Program]
     instead: Mapping[str, Any]
     reason: str
     evidence: tuple[str, ...]
@@ -91,11 +92,10 @@ class Waiver:
         facts = {"api": api, "transport": transport}
         return all(any(_matches(k, v, facts[k]) for v in self.conditions.get(k, ("*",))) for k in facts)
 
-    def runs(self, api: str, transport: str) -> Program | None:
-        """The program that shows the deviation, None if there is none under these profiles."""
-        shipped = [p for p in programs.shipped("programs") if p.name == self.program]
-        found = [self.own] if self.own is not None else shipped
-        return next((p for p in found if p.applies(api, transport)), None)
+    def runs(self, api: str, transport: str) -> list[Program]:
+        """The programs that show the deviation under these profiles."""
+        shipped = [p for p in programs.shipped("programs") if p.name in self.programs and p.name not in self.own]
+        return [p for p in (*self.own.values(), *shipped) if p.applies(api, transport)]
 
 
 def load(path: Path, spec: Spec) -> tuple[Waiver, ...]:
@@ -154,14 +154,16 @@ def _waiver(node: Node, spec: Spec, folder: Path) -> Waiver:
     name = entry.required("waiver", _name)
     rule = entry.required("rule", lambda n, what: _rule(n, what, spec))
     what = f"waiver {name}"
-    program, own = _program(entry.node_of("program"), f"'program' of {what}", folder)
+    shown, own = _programs(entry.node_of("program"), f"'program' of {what}", folder)
     conditions = _conditions(entry.node_of("for"), f"'for' of {what}", spec)
     instead = _instead(entry.node_of("instead"), f"'instead' of {what}", spec.rules[rule]) if "instead" in entry else {}
     reason = " ".join(entry.required("reason", nodes.text).split())
     evidence = tuple(" ".join(e.split()) for e in entry.required("evidence", nodes.texts))
-    made = Waiver(name, rule, conditions, program, own, instead, reason, evidence)
-    if not any(made.under(a, t) and made.runs(a, t) for a, t in profiles(spec)):
-        raise SpecError(f"{what} applies under no profile for which its program {program} is", program.where)
+    made = Waiver(name, rule, conditions, shown, own, instead, reason, evidence)
+    run = {p.name for a, t in profiles(spec) if made.under(a, t) for p in made.runs(a, t)}
+    for program in shown:
+        if program not in run:
+            raise SpecError(f"{what} applies under no profile for which its program {program} is", program.where)
     return made
 
 
@@ -226,6 +228,19 @@ def _matches(key: str, wanted: str, fact: str) -> bool:
     return fnmatchcase(fact, wanted)
 
 
+def _programs(node: Node, what: str, folder: Path) -> tuple[tuple[Text, ...], dict[str, Program]]:
+    """The programs' names, and those that are the file's own."""
+    if isinstance(node, Seq) and not node:
+        raise SpecError(
+            f"{what} is an empty list; without a program nobody knows whether the deviation is there", node.where
+        )
+    names: dict[str, Where] = {}
+    found = [_program(each, what, folder) for each in (node if isinstance(node, Seq) else [node])]
+    for name, _ in found:
+        nodes.unique(name, names, "the program")
+    return tuple(name for name, _ in found), {str(name): own for name, own in found if own is not None}
+
+
 def _program(node: Node, what: str, folder: Path) -> tuple[Text, Program | None]:
     """The program's name, and the program if it is the file's own: in place, or in another file."""
     known = [p.name for p in programs.shipped("programs")]
@@ -279,13 +294,13 @@ def _reject_the_same(waivers: Sequence[Waiver], where: Where) -> None:
     for each in waivers:
         key = (
             str(each.rule),
-            str(each.program),
+            tuple(sorted(map(str, each.programs))),
             tuple(sorted((k, tuple(sorted(v))) for k, v in each.conditions.items())),
         )
         first = seen.setdefault(key, each)
         if first is not each:
             raise SpecError(
-                f"waiver {each.name} is for the rule, the program and the backends that {first.name} is for, "
+                f"waiver {each.name} is for the rule, the programs and the backends that {first.name} is for, "
                 f"at {first.name.where}; leave one out",
                 each.name.where,
             )

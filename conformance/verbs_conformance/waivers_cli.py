@@ -26,9 +26,11 @@ def check(file: Path) -> int:
     for api, transport in files.profiles(spec):
         selected = select(spec, api, transport)
         here = [w for w in found if w.rule in selected.rules and w.under(api, transport)]
-        for batch in files.batches(w for w in here if w.runs(api, transport) is not None):
+        for batch in files.batches(w for w in here if w.runs(api, transport)):
             files.model(selected, batch)
-    rows = [(str(w.name), str(w.rule), str(w.program), _conditions(w), "yes" if w.instead else "no") for w in found]
+    rows = [
+        (str(w.name), str(w.rule), ", ".join(w.programs), _conditions(w), "yes" if w.instead else "no") for w in found
+    ]
     columns.table(columns.Terminal(highlight=False), ("waiver", "rule", "program", "for", "instead"), rows)
     click.echo(f"{file}: {len(found)} waivers, nothing wrong")
     return 0

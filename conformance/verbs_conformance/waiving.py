@@ -8,11 +8,11 @@ refused answer is explained then, is the waiver its cause.  The program is then 
 specification to its end: what is wrong behind the deviation still fails, and the next waiver may be needed there.  If
 no waiver alone explains an answer, those that are left are tried together, and those that are not needed left out.
 
-A waiver without ``instead`` does not say what the backend does.  It covers its own program alone, and only if its rule
+A waiver without ``instead`` does not say what the backend does.  It covers its own programs alone, and only if its rule
 is among the suspects; what is behind the refused answer is then not judged.
 
-Each waiver that a run is about has its own program run.  If that passes whenever it runs, the deviation is gone: the
-waiver is an ``unexpected-pass``, which fails the run until it is removed.
+Each waiver that a run is about has its own programs run.  If one passes whenever it runs, what it shows is gone: the
+waiver is an ``unexpected-pass``, which fails the run until the program, or the waiver, is removed.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from verbs_conformance.waivers import BadWaivers, Waiver, batches, model
 from verbs_reports import records as r
 from verbs_reports.text import plural
 from verbs_reports.verdicts import Verdict
+from verbs_spec.errors import listed
 
 Answers = Sequence[Answer | Trouble]
 
@@ -42,8 +43,7 @@ class Use:
     """What became of a waiver: programs that it covers, and the verdicts on its own."""
 
     covered: set[str] = field(default_factory=set)
-    own: list[Verdict] = field(default_factory=list)
-    own_covered: bool = False
+    own: dict[str, list[Verdict]] = field(default_factory=dict)
 
 
 class Waiving:
@@ -66,16 +66,15 @@ class Waiving:
         given = list(waivers)
         self.waivers = [w for w in given if w.rule in spec.rules and w.applies(hello, api, transport)]
         self.others = len(given) - len(self.waivers)
-        self.programs: dict[str, Program] = {}
+        self.programs: dict[str, list[Program]] = {}
         for each in self.waivers:
-            program = each.runs(api, transport)
-            if program is None:
+            self.programs[each.name] = each.runs(api, transport)
+            if not self.programs[each.name]:
                 raise BadWaivers(
-                    f"{each.program.where}: waiver {each.name} applies to {hello.name} ({hello.device}), but its "
-                    f"program {each.program} is not for {api}, {transport}: name one that is, or let 'for' say which "
-                    "api or transport it is for"
+                    f"{each.programs[0].where}: waiver {each.name} applies to {hello.name} ({hello.device}), but its "
+                    f"program {listed(each.programs)} is not for {api}, {transport}: name one that is, or let 'for' "
+                    "say which api or transport it is for"
                 )
-            self.programs[each.name] = program
         self.uses = {str(w.name): Use() for w in self.waivers}
         self._engines: dict[frozenset[str], Engine] = {}
         together = batches(self.waivers)
@@ -106,7 +105,6 @@ class Waiving:
             return done
         for each in used:
             self.uses[each.name].covered.add(done.program.name)
-            self.uses[each.name].own_covered |= self._is_own(each, done)
         names = {str(w.name): str(w.rule) for w in used}
         if not ended and made.verdict not in HELD:
             behind = f"behind what {' and '.join(names)} {'covers' if len(names) == 1 else 'cover'}"
@@ -159,14 +157,15 @@ class Waiving:
         return self._engines[key]
 
     def _is_own(self, waiver: Waiver, done: Judgement) -> bool:
-        return done.program.name == waiver.program
+        return done.program.name in waiver.programs
 
     def own(self) -> list[tuple[Program, list[str]]]:
         """The programs of the waivers, each with the rules that it is about."""
-        rules: dict[str, list[str]] = {}
+        found: dict[str, tuple[Program, list[str]]] = {}
         for each in self.waivers:
-            rules.setdefault(str(each.program), []).append(str(each.rule))
-        return [(program, rules[program.name]) for program in {p.name: p for p in self.programs.values()}.values()]
+            for program in self.programs[each.name]:
+                found.setdefault(program.name, (program, []))[1].append(str(each.rule))
+        return list(found.values())
 
     # -- what is out of date ---------------------------------------------------------------------
 
@@ -174,7 +173,7 @@ class Waiving:
         """Take note of a judgement on a waiver's own program."""
         for each in self.waivers:
             if self._is_own(each, done):
-                self.uses[each.name].own.append(done.verdict)
+                self.uses[each.name].own.setdefault(done.program.name, []).append(done.verdict)
 
     def records(self) -> list[r.Waiver]:
         """The waivers whose programs ran or that cover something, each with its verdict."""
@@ -187,7 +186,7 @@ class Waiving:
                     r.Waiver(
                         waiver=str(each.name),
                         rule=str(each.rule),
-                        program=str(each.program),
+                        program=", ".join(each.programs),
                         verdict=verdict,
                         covered=len(use.covered),
                         instead=_told(each.instead),
@@ -199,16 +198,28 @@ class Waiving:
         return made
 
     def _verdict(self, waiver: Waiver, use: Use) -> tuple[Verdict, str]:
-        if use.own_covered or not use.own:
-            return Verdict.WAIVED, ""
-        if any(v in {Verdict.FAIL, Verdict.ERROR} for v in use.own):
-            return Verdict.FAIL, f"{waiver.program} fails in another way than the waiver says"
-        if Verdict.WAIVED in use.own:
-            return Verdict.UNEXPECTED_PASS, f"{waiver.program} shows other waivers' deviations only; remove the waiver"
-        if any(v in {Verdict.PASS, Verdict.DEVIATION} for v in use.own):
-            text = f"the deviation is gone: {waiver.program} passes ({plural(len(use.own), 'run')}); remove the waiver"
-            return Verdict.UNEXPECTED_PASS, f"{text} at {waiver.name.where}"
-        return Verdict.INCONCLUSIVE, f"{waiver.program} decided nothing"
+        """That of the worst of its programs."""
+        found = [_shown(waiver, name, verdicts, name in use.covered) for name, verdicts in use.own.items()]
+        return max(found, key=lambda each: each[0].severity, default=(Verdict.WAIVED, ""))
+
+
+def _shown(waiver: Waiver, program: str, verdicts: Sequence[Verdict], covered: bool) -> tuple[Verdict, str]:
+    """Whether one of a waiver's own programs shows what the waiver says."""
+    remedy = f"remove the waiver at {waiver.name.where}"
+    if len(waiver.programs) > 1:
+        remedy = f"remove the program from the waiver at {waiver.name.where}, and from 'instead' what it showed"
+    if covered:
+        return Verdict.WAIVED, ""
+    if any(v in {Verdict.FAIL, Verdict.ERROR} for v in verdicts):
+        return Verdict.FAIL, f"{program} fails in another way than the waiver says"
+    if Verdict.WAIVED in verdicts:
+        return Verdict.UNEXPECTED_PASS, f"{program} shows other waivers' deviations only; {remedy}"
+    if any(v in {Verdict.PASS, Verdict.DEVIATION} for v in verdicts):
+        return (
+            Verdict.UNEXPECTED_PASS,
+            f"the deviation is gone: {program} passes ({plural(len(verdicts), 'run')}); {remedy}",
+        )
+    return Verdict.INCONCLUSIVE, f"{program} decided nothing"
 
 
 def _told(instead: Mapping[str, object]) -> dict[str, str]:

@@ -146,6 +146,8 @@ class Suspects:
             found = list(self._must(store))
             made += [family.cases[case].id for family, _, case in found]
             for family, number, _ in found:
+                if number not in store.active[family.trigger]:
+                    continue  # a step before it has emptied its queue
                 try:
                     case = family.pick(store, number)
                     if case >= 0:

@@ -191,6 +191,12 @@ WAIVERS = [
         WAIVER.replace("backend: softhca", "api: linux-user"),
         ["w.yaml:6:14", "waiver one applies under no profile", "regress/foreign-invalidation"],
     ),
+    (WAIVER.replace("regress/foreign-invalidation", "[]"), ["w.yaml:6:14", "empty list"]),
+    (WAIVER.replace("regress/foreign-invalidation", "[p.yaml]"), ["w.yaml:6:15", "p.yaml cannot be read"]),
+    (
+        WAIVER.replace("regress/foreign-invalidation", "[reg/foreign, reg/foreign]"),
+        ["w.yaml:6:28", "'reg/foreign' is there already"],
+    ),
     (WAIVER.replace("[words]", "words"), ["w.yaml:8:15", "must be a list"]),
     (WAIVER + "    instead: {}\n", ["w.yaml:9:14", "may replace do"]),
     (WAIVER + "    instead: {returns: [EINVAL]}\n", ["w.yaml:9:15", "unknown key 'returns'", "the keys are do"]),

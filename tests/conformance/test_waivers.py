@@ -154,6 +154,27 @@ def test_a_deviation_that_is_gone_fails_the_run(write: Any, tmp_path: Path) -> N
     assert f"remove the waiver at {file}:2:13" in text
 
 
+def _with_programs(*others: str) -> str:
+    programs = ["regress/foreign-invalidation", *others]
+    return ANY_DOMAIN.replace("program: regress/foreign-invalidation", f"program: [{', '.join(programs)}]")
+
+
+def test_each_program_of_a_waiver_must_show_it(write: Any, tmp_path: Path) -> None:
+    (tmp_path / "behind.yaml").write_text(BEHIND, encoding="utf-8")
+    whole, more = write(_with_programs("behind.yaml")), ("-o", PD_FAULT, "--select", "inv/foreign")
+
+    code, text, found = run(tmp_path, *more, "--waivers", whole)
+    too_many, told, gone = run(tmp_path, *more, "--waivers", write(_with_programs("behind.yaml", "reg/foreign")))
+
+    assert code == 0, text
+    assert programs(found)["behind"].verdict is Verdict.WAIVED
+    assert waivers(found)["any-domain"].program == "regress/foreign-invalidation, behind"
+    assert too_many == 1, told
+    assert waivers(gone)["any-domain"].verdict is Verdict.UNEXPECTED_PASS
+    assert "the deviation is gone: reg/foreign passes" in told
+    assert "remove the program from the waiver" in told
+
+
 def test_a_waivers_own_program_runs_where_only_its_rule_is_selected(write: Any, tmp_path: Path) -> None:
     code, text, found = run(tmp_path, "-o", PD_FAULT, "--select", "inv/foreign", "--waivers", write(ANY_DOMAIN))
 

@@ -6,11 +6,15 @@ Theory of operation
 ``ib_modify_qp_is_ok`` says whether a mask of attributes suits a transition.  It does if the mask holds all attributes
 that the transition requires and none but these, the optional ones, and the state.  So from any one mask that suits,
 leaving out and putting in each attribute in turn gives both sets exactly; the masks to begin with are guesses, and a
-transition for which none suits is one that does not exist.  For each transition this asks for
+transition for which none suits is one that does not exist.  For every type and pair of states this asks for
 
-* each guess, and each attribute alone, and no attribute at all,
-* the required attributes less each one,
-* the required attributes and each other one.
+* each guess, each bit of the mask alone, and no attribute at all,
+* of those that exist: the required attributes, these less each one, and these with each other bit.
+
+Each answer must agree with the two sets; one that does not means that the kernel judges masks in some other way.
+
+Bits that the kernel has no name for, or keeps for others, are asked too, as ``BIT_n``.  Numbers that are no type and no
+state are not: the kernel looks up its table without asking whether they are in it.
 """
 
 from __future__ import annotations
@@ -21,11 +25,25 @@ import sys
 
 from verbs_adapters.kverbs import agent
 
-TYPES = {"SMI": 0, "GSI": 1, "RC": 2, "UC": 3, "UD": 4, "RAW_PACKET": 8, "XRC_INI": 9, "XRC_TGT": 10}
+TYPES = {
+    "SMI": 0,
+    "GSI": 1,
+    "RC": 2,
+    "UC": 3,
+    "UD": 4,
+    "RAW_IPV6": 5,
+    "RAW_ETHERTYPE": 6,
+    "RAW_PACKET": 8,
+    "XRC_INI": 9,
+    "XRC_TGT": 10,
+}
+STATES = tuple(state for state in agent.STATES if state != "UNKNOWN")
 ATTRIBUTES = (
     "STATE CUR_STATE EN_SQD_ASYNC_NOTIFY ACCESS_FLAGS PKEY_INDEX PORT QKEY AV PATH_MTU TIMEOUT RETRY_CNT RNR_RETRY "
-    "RQ_PSN MAX_QP_RD_ATOMIC ALT_PATH MIN_RNR_TIMER SQ_PSN MAX_DEST_RD_ATOMIC PATH_MIG_STATE CAP DEST_QPN"
+    "RQ_PSN MAX_QP_RD_ATOMIC ALT_PATH MIN_RNR_TIMER SQ_PSN MAX_DEST_RD_ATOMIC PATH_MIG_STATE CAP DEST_QPN "
+    "BIT_21 BIT_22 BIT_23 BIT_24 RATE_LIMIT BIT_26 BIT_27 BIT_28 BIT_29 BIT_30"
 )
+"""By their place in the mask; the kernel keeps 21 to 24 for itself, and bit 31 is the sign."""
 BITS = {name: 1 << number for number, name in enumerate(ATTRIBUTES.split())}
 
 GUESSES = (
@@ -66,31 +84,47 @@ class Oracle:
 
     def row(self, before: int, after: int, kind: int) -> dict[str, object] | None:
         """What a transition takes; None if there is no such transition."""
+
+        def ok(mask: int) -> bool:
+            return self.ok(before, after, kind, mask)
+
         state = BITS["STATE"]
-        singles = [bit for bit in BITS.values() if self.ok(before, after, kind, bit)]
-        guesses = [mask_of(names) | state for names in GUESSES]
-        suiting = [mask for mask in guesses if self.ok(before, after, kind, mask)] + singles
-        if not suiting:
+        alone = [0, *BITS.values()]
+        answers = {mask: ok(mask) for mask in (*alone, *(mask_of(names) | state for names in GUESSES))}
+        mask = next((mask for mask, suits in answers.items() if suits), None)
+        if mask is None:
             return None
-        mask = suiting[0]
-        required = sum(b for b in BITS.values() if mask & b and not self.ok(before, after, kind, mask & ~b))
-        optional = sum(b for b in BITS.values() if not required & b and self.ok(before, after, kind, required | b))
-        for bit in (b for b in BITS.values() if required & b):
-            if self.ok(before, after, kind, (required | state) & ~bit):
-                raise AssertionError("an attribute is required and is not")
+        required = sum(bit for bit in BITS.values() if mask & bit and not ok(mask & ~bit))
+        others = [bit for bit in BITS.values() if not required & bit]
+        answers |= {required | bit: ok(required | bit) for bit in (0, *others)}
+        answers |= {required & ~bit | state: ok(required & ~bit | state) for bit in BITS.values() if required & bit}
+        optional = sum(bit for bit in others if answers[required | bit])
+        for mask, suits in answers.items():
+            if suits != (mask & required == required and not mask & ~(required | optional)):
+                raise AssertionError(
+                    f"{names_of(mask)} {'suits' if suits else 'does not suit'} a transition that requires "
+                    f"{names_of(required)} and allows {names_of(optional)}"
+                )
         return {"required": names_of(required), "optional": names_of(optional & ~state)}
 
 
 def table(oracle: Oracle) -> dict[str, object]:
-    """All transitions, by type and the two states."""
+    """All transitions, by type and the two states; a pair that is not among them does not exist for that type."""
     rows = []
     for kind, number in TYPES.items():
-        for i, before in enumerate(agent.STATES):
-            for j, after in enumerate(agent.STATES):
+        for i, before in enumerate(STATES):
+            for j, after in enumerate(STATES):
                 row = oracle.row(i, j, number)
                 if row is not None:
                     rows.append({"type": kind, "from": before, "to": after, **row})
-    return {"kernel": os.uname().release, "asked": oracle.asked, "transitions": rows}
+    return {
+        "kernel": os.uname().release,
+        "asked": oracle.asked,
+        "types": list(TYPES),
+        "states": list(STATES),
+        "attributes": list(BITS),
+        "transitions": rows,
+    }
 
 
 def main() -> None:
