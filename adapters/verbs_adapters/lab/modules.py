@@ -51,6 +51,12 @@ class Workshop:
         made = self.kept / f"{name}-{digest.hexdigest()[:16]}" / f"{name}.ko"
         if made.exists():
             return made
+        with host.alone(self.folder):
+            if not made.exists():  # somebody else may have built it while we waited
+                self._build(name, files, settings, made, strict=strict)
+        return made
+
+    def _build(self, name: str, files: list[Path], settings: tuple[str, ...], made: Path, *, strict: bool) -> None:
         work = self._bench(name)
         for file in files:
             shutil.copy2(file, work)
@@ -64,9 +70,10 @@ class Workshop:
             raise AdapterError(f"{name} does not build without warnings ({log}):\n  " + "\n  ".join(warnings[:10]))
         host.run(["strip", "-g", work / f"{name}.ko"], log, what="stripping the module")
         made.parent.mkdir(exist_ok=True)
-        shutil.copy2(work / f"{name}.ko", made)
+        part = made.with_suffix(".part")
+        shutil.copy2(work / f"{name}.ko", part)
+        part.replace(made)  # whoever finds it finds it whole
         shutil.rmtree(work)
-        return made
 
     # -- on the host, or in a root of its own --------------------------------------------------------
 
