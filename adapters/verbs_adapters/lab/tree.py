@@ -17,7 +17,7 @@ from verbs_adapters.contract import AdapterError
 from verbs_adapters.lab import host
 from verbs_adapters.lab.packages import Archive
 
-_PACKAGES = re.compile(r"linux-(?:image|binary|modules|headers|kbuild)-[0-9]")
+_PACKAGES = re.compile(r"linux-(?:image|base|binary|modules|headers|kbuild)-[0-9]")
 
 
 class Tree:
