@@ -48,9 +48,9 @@ def half_speed() -> Iterator[list[int]]:
 
 
 def test_half_the_speed_gives_the_same_verdicts(tmp_path: Path) -> None:
-    whole = slices.run(tmp_path / "whole", *SELECTED, rounds=1)
+    whole = slices.run(tmp_path / "whole", *SELECTED)
     with half_speed() as stops:
-        half = slices.run(tmp_path / "half", *SELECTED, rounds=1)
+        half = slices.run(tmp_path / "half", *SELECTED)
 
     assert "building" not in half.output
     assert "unpacking" not in half.output
@@ -58,5 +58,4 @@ def test_half_the_speed_gives_the_same_verdicts(tmp_path: Path) -> None:
     assert len(stops) * SLICE > half.results.footer.seconds / 8, "the guest was not slowed"
     assert half.troubles == whole.troubles == []
     assert half.code == whole.code
-    assert [(p.name, p.verdict) for p in half.results.programs] == [(p.name, p.verdict) for p in whole.results.programs]
-    assert [(r.rule, r.verdict) for r in half.results.rules] == [(r.rule, r.verdict) for r in whole.results.rules]
+    assert half.verdicts == whole.verdicts
