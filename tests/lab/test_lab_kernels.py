@@ -23,7 +23,7 @@ def test_the_driver_differs_where_it_is_known_to(kernel: str, record: str, tmp_p
 
 
 def test_soft_iwarp_differs_where_it_is_known_to(tmp_path: Path) -> None:
-    run = slices.run(tmp_path, "-o", "kernel=6.12", "-o", "device=siw", "-o", "deadline=60")
+    run = slices.run(tmp_path, "-o", "kernel=6.12", "-o", "device=siw", "-o", "deadline=180")
     differences = slices.known("siw_6_12")
     explained = {program for programs in differences.values() for program in programs}
     fired, silent = run.fired()
