@@ -10,6 +10,7 @@ it; where they may not, inside a root of the suite that holds its compiler and t
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from pathlib import Path
 
@@ -99,7 +100,7 @@ class Workshop:
     def _make(self, work: Path, settings: tuple[str, ...]) -> list[str]:
         compiler = self.kernel.compiler
         chosen = ["LLVM=1"] if compiler == "clang" else [f"CC={compiler}", f"HOSTCC={compiler}"]
-        words = [*chosen, *settings, "modules"]
+        words = [f"-j{os.cpu_count() or 1}", *chosen, *settings, "modules"]
         if not self.kernel.toolchain:
             return ["make", "-C", str(self.tree.headers), f"M={work}", *words]
         inside = Path("/") / work.relative_to(self._root)
