@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import fcntl
 import os
 import re
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -13,7 +16,7 @@ from click.testing import CliRunner
 
 from verbs_adapters.contract import VERBS, AdapterError
 from verbs_adapters.kverbs import agent
-from verbs_adapters.lab import adapter, host, kernels, machine, modules, own
+from verbs_adapters.lab import adapter, host, kernels, machine, modules, own, tree
 from verbs_conformance import cli, lab_cli, running
 
 
@@ -137,6 +140,50 @@ def test_a_failing_program_is_told_with_the_end_of_its_output(tmp_path: Path) ->
 
     with pytest.raises(AdapterError, match=r"(?s)unpacking failed.*ended with 3.*/log;.*\n  no such thing"):
         host.run(["sh", "-c", "echo no such thing >&2; exit 3"], log, what="unpacking")
+
+
+def test_two_that_want_the_same_module_at_once_build_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "probe.c").touch()
+    (tmp_path / "kernel/lib/modules/9.9").mkdir(parents=True)
+    (tmp_path / "kernel/lib/modules/9.9/modules.builtin").touch()
+    second_waits = threading.Event()
+    builds: list[Path] = []
+    lock = fcntl.flock
+
+    def make_probe() -> Path:
+        kernel = kernels.Kernel("9.9", "none", "cc")
+        shop = modules.Workshop(kernel, tmp_path / "image", tree.Tree(tmp_path / "kernel"), adapter.tell)
+        return shop.build("probe", source, (), strict=True)
+
+    def tell_and_lock(file: object, how: int) -> None:
+        if builds:
+            second_waits.set()
+        lock(file, how)  # type: ignore[arg-type]
+
+    with ThreadPoolExecutor() as pool:
+        seconds: list[Future[Path]] = []
+
+        def make(words: list[str], log: Path, **_rest: object) -> None:
+            log.touch()
+            if words[0] != "make":
+                return
+            folder = Path(next(word for word in words if word.startswith("M=")).removeprefix("M="))
+            (folder / "probe.ko").write_bytes(b"module")
+            builds.append(folder)
+            seconds.append(pool.submit(make_probe))
+            assert second_waits.wait(10), "the second one builds too"
+
+        monkeypatch.setattr(host, "run", make)
+        monkeypatch.setattr(host, "require", lambda *_: None)
+        monkeypatch.setattr(fcntl, "flock", tell_and_lock)
+
+        first = make_probe()
+
+        assert [second.result() for second in seconds] == [first]
+    assert first.read_bytes() == b"module"
+    assert len(builds) == 1
 
 
 def test_the_emulator_gets_each_port_as_a_socket_and_the_console_on_its_output() -> None:

@@ -19,6 +19,9 @@ EVERYTHING = os.environ.get("VERBSPEC_LAB") == "all"
 # Directed and regression programs, in short all whose names do not begin with `sweep/`.
 NO_SWEEP = ("--select", "[!s]*", "--select", "s[!w]*")
 
+ROUNDS = 3 if EVERYTHING else 1
+"""How often the slice is judged on the default guest; elsewhere it is judged once."""
+
 
 class Slice(NamedTuple):
     """One run."""
@@ -37,18 +40,28 @@ class Slice(NamedTuple):
         """What kept programs from being answered."""
         return [p.trouble.message for p in self.results.programs if p.trouble is not None]
 
+    @property
+    def verdicts(self) -> dict[str, list[tuple[str, str]]]:
+        """What was said of each program and each rule, in order."""
+        programs = [(p.name, str(p.verdict)) for p in self.results.programs]
+        return {"programs": programs, "rules": [(r.rule, str(r.verdict)) for r in self.results.rules]}
+
     def fired(self) -> tuple[list[Rule], list[Rule]]:
         """The applicable rules that certainly fired, and those that did not; a `may` demands nothing."""
         applicable = [r for r in self.results.rules if r.verdict != "unsupported" and r.level != "may"]
         return [r for r in applicable if r.fired], [r for r in applicable if not r.fired]
 
 
-def run(out: Path, *arguments: str, rounds: int = 3 if EVERYTHING else 1) -> Slice:
-    """Run `verbspec run lab` with these arguments."""
-    command = [sys.executable, "-m", "verbs_conformance.cli", "run", "lab", *arguments]
-    command += ["--budget", "0s", "--rounds", str(rounds), *(() if "--select" in arguments else NO_SWEEP)]
-    command += ["--out", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def command(out: Path, *arguments: str, rounds: int = 1) -> list[str]:
+    """`verbspec run lab` with these arguments."""
+    words = [sys.executable, "-m", "verbs_conformance.cli", "run", "lab", *arguments]
+    words += ["--budget", "0s", "--rounds", str(rounds), *(() if "--select" in arguments else NO_SWEEP)]
+    return [*words, "--out", str(out)]
+
+
+def run(out: Path, *arguments: str, rounds: int = 1) -> Slice:
+    """Run it to its end."""
+    done = subprocess.run(command(out, *arguments, rounds=rounds), capture_output=True, text=True, check=False)
     assert (out / "results.jsonl").exists(), f"nothing was judged, exit code {done.returncode}:\n{done.stderr}"
     return Slice(done.returncode, done.stdout + done.stderr, read(out / "results.jsonl"))
 

@@ -14,7 +14,9 @@ import slices
 
 pytestmark = pytest.mark.skipif(not slices.EVERYTHING, reason="two runs, one at half speed: tox -e lab-all")
 
-SELECTED = [word for p in ("reg/*", "inv/*", "send/*", "regress/*flush*", "regress/*peer*") for word in ("--select", p)]
+PATTERNS = ("reg/*", "inv/*", "send/*", "regress/*flush*", "regress/*peer*")
+SELECTED = ["-o", "boot_deadline=600", *(word for pattern in PATTERNS for word in ("--select", pattern))]
+"""What works in the background, and a start that may take long on a machine which has other things to do as well."""
 
 SLICE = 0.05
 """Seconds for which the guest runs, and for which it then stands still."""
@@ -48,15 +50,13 @@ def half_speed() -> Iterator[list[int]]:
 
 
 def test_half_the_speed_gives_the_same_verdicts(tmp_path: Path) -> None:
-    whole = slices.run(tmp_path / "whole", *SELECTED, rounds=1)
+    whole = slices.run(tmp_path / "whole", *SELECTED)
     with half_speed() as stops:
-        half = slices.run(tmp_path / "half", *SELECTED, rounds=1)
+        half = slices.run(tmp_path / "half", *SELECTED)
 
-    assert "building" not in half.output
-    assert "unpacking" not in half.output
+    assert not [line for line in half.output.splitlines() if line.startswith("lab: ")], "something was made"
     assert half.results.footer is not None
     assert len(stops) * SLICE > half.results.footer.seconds / 8, "the guest was not slowed"
     assert half.troubles == whole.troubles == []
     assert half.code == whole.code
-    assert [(p.name, p.verdict) for p in half.results.programs] == [(p.name, p.verdict) for p in whole.results.programs]
-    assert [(r.rule, r.verdict) for r in half.results.rules] == [(r.rule, r.verdict) for r in whole.results.rules]
+    assert half.verdicts == whole.verdicts

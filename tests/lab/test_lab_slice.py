@@ -12,7 +12,7 @@ APIS = {"linux-kernel": "rxe_6_1", "linux-user": "rxe_6_1_user"}
 @pytest.fixture(scope="module", params=APIS)
 def rxe(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> slices.Slice:
     """One run on the default guest."""
-    return slices.run(tmp_path_factory.mktemp("rxe"), "-o", f"api={request.param}")
+    return slices.run(tmp_path_factory.mktemp("rxe"), "-o", f"api={request.param}", rounds=slices.ROUNDS)
 
 
 def test_the_run_is_whole_and_nothing_of_ours_broke(rxe: slices.Slice) -> None:

@@ -6,11 +6,13 @@ fails the end of that log is the message.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from verbs_adapters.contract import AdapterError
@@ -119,6 +121,15 @@ def need_root(why: str) -> None:
     """Raise unless we are root."""
     if os.geteuid() != 0:
         raise AdapterError(f"{why} needs root (it unpacks a system and enters it). Run it as root or with sudo.")
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep others from building in a folder meanwhile; whoever waited looks whether it has been done."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 class Timed:

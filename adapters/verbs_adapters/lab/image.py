@@ -12,13 +12,10 @@ kernel unpacks two that follow each other into one file system.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -96,18 +93,9 @@ def ensure(kernel: Kernel, notice: host.Notice) -> Image:
         return image
     host.require(("apt-get", "dpkg-deb", "tar", "depmod", "modprobe", "zstd", "cpio", "chroot"), "building a guest")
     folder = cache() / kernel.suite
-    folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder):
+    with host.alone(folder):
         image = existing(kernel)  # somebody else may have built it while we waited
         return image if image is not None else _build(kernel, folder, notice)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep a second build out."""
-    with (folder / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _build(kernel: Kernel, folder: Path, notice: host.Notice) -> Image:

@@ -10,6 +10,7 @@ it; where they may not, inside a root of the suite that holds its compiler and t
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from pathlib import Path
 
@@ -51,6 +52,12 @@ class Workshop:
         made = self.kept / f"{name}-{digest.hexdigest()[:16]}" / f"{name}.ko"
         if made.exists():
             return made
+        with host.alone(self.folder):
+            if not made.exists():  # somebody else may have built it while we waited
+                self._build(name, files, settings, made, strict=strict)
+        return made
+
+    def _build(self, name: str, files: list[Path], settings: tuple[str, ...], made: Path, *, strict: bool) -> None:
         work = self._bench(name)
         for file in files:
             shutil.copy2(file, work)
@@ -64,9 +71,10 @@ class Workshop:
             raise AdapterError(f"{name} does not build without warnings ({log}):\n  " + "\n  ".join(warnings[:10]))
         host.run(["strip", "-g", work / f"{name}.ko"], log, what="stripping the module")
         made.parent.mkdir(exist_ok=True)
-        shutil.copy2(work / f"{name}.ko", made)
+        part = made.with_suffix(".part")
+        shutil.copy2(work / f"{name}.ko", part)
+        part.replace(made)  # whoever finds it finds it whole
         shutil.rmtree(work)
-        return made
 
     # -- on the host, or in a root of its own --------------------------------------------------------
 
@@ -92,7 +100,7 @@ class Workshop:
     def _make(self, work: Path, settings: tuple[str, ...]) -> list[str]:
         compiler = self.kernel.compiler
         chosen = ["LLVM=1"] if compiler == "clang" else [f"CC={compiler}", f"HOSTCC={compiler}"]
-        words = [*chosen, *settings, "modules"]
+        words = [f"-j{os.cpu_count() or 1}", *chosen, *settings, "modules"]
         if not self.kernel.toolchain:
             return ["make", "-C", str(self.tree.headers), f"M={work}", *words]
         inside = Path("/") / work.relative_to(self._root)

@@ -31,6 +31,13 @@ def drivers(kernel: Kernel, folder: Path, version: str, notice: host.Notice) -> 
     if target.is_dir():
         return target
     host.require(("apt-get", "dpkg-deb", "tar", "xz"), "unpacking the kernel's source")
+    with host.alone(folder):
+        if not target.is_dir():  # somebody else may have fetched it while we waited
+            _fetch(kernel, folder, version, notice)
+    return target
+
+
+def _fetch(kernel: Kernel, folder: Path, version: str, notice: host.Notice) -> None:
     archive = Archive(kernel.suite, folder / "apt")
     package = f"linux-source-{kernel.name}"
     debs = folder / "source.debs"
@@ -55,4 +62,3 @@ def drivers(kernel: Kernel, folder: Path, version: str, notice: host.Notice) -> 
     shutil.rmtree(folder / "source", ignore_errors=True)
     part.rename(folder / "source")
     shutil.rmtree(debs)
-    return target
