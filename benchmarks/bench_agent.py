@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from verbs_adapters.contract import AdapterError, Answer
-from verbs_adapters.rdma_core.adapter import command_line, rdma_core
+from verbs_adapters.rdma_core.adapter import command_line, one_side
 from verbs_adapters.remote.client import DEADLINE, RemoteBackend
 
 LOOP = """
@@ -59,7 +59,7 @@ def main() -> int:
             options[key] = value
         else:
             seconds = float(word)
-    backend = rdma_core(options)
+    backend = one_side(options)
     try:
         hello = backend.hello()
     except AdapterError as error:
