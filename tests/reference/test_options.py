@@ -22,7 +22,6 @@ def model() -> Model:
     [
         ("mr/alloc-zero", "zero_pages", "ACCEPT", "REFUSE"),
         ("reg/rights", "weak_rights", "ACCEPT", "REFUSE"),
-        ("mr/map-page-size", "bad_page_size", "AT_EXECUTION", "AT_POST"),
     ],
 )
 def test_a_rule_of_the_other_option_is_out_of_reach(rule: str, choice: str, bars: str, leaves: str) -> None:
