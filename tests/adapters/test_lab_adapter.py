@@ -157,10 +157,10 @@ def test_two_that_want_the_same_module_at_once_build_it_once(tmp_path: Path, mon
         shop = modules.Workshop(kernel, tmp_path / "image", tree.Tree(tmp_path / "kernel"), adapter.tell)
         return shop.build("probe", source, (), strict=True)
 
-    def tell_and_lock(file: object, how: int) -> None:
+    def tell_and_lock(file: int, how: int) -> None:
         if builds:
             second_waits.set()
-        lock(file, how)  # type: ignore[arg-type]
+        lock(file, how)
 
     with ThreadPoolExecutor() as pool:
         seconds: list[Future[Path]] = []

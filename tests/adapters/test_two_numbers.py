@@ -7,12 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verbs_adapters.contract import VERBS, AdapterError
+from verbs_adapters.rdma_core.agent.names import words
 from verbs_adapters.two import numbers, translation
 from verbs_adapters.two.numbers import FIRST, SECOND, SIDES, Keys, Numbers
 from verbs_adapters.two.translation import Mixed, Translation
 
 SAME_ON_BOTH = frozenset(
-    """
+    words(
+        """
     alt_port_num alt_timeout byte byte_len comp_vector compare_add cqe cqe_actual device_cap_flags dlid dlid_path_bits
     en_sqd_async_notify gid_tbl_len hca hop_limit imm_data index length lid max_ah max_cq max_cqe max_dest_rd_atomic
     max_inline_data max_inline_data_actual max_mr max_mr_size max_msg_sz max_mw max_num_sg max_page_list_len
@@ -22,7 +24,8 @@ SAME_ON_BOTH = frozenset(
     min_rnr_timer n nevents offset page_list_len page_shift page_size phys_port_cnt pkey_index pkey_tbl_len port_num
     qkey rate_limit remote_qkey retry_cnt rnr_retry rq_psn sgid_index sl slid sm_lid sq_psn srq_limit swap timeout
     wr_id
-    """.split()  # noqa: SIM905 - a table reads better than a column
+    """
+    )
 )
 """Parameters and outputs of the type `nat` that mean the same on both sides."""
 

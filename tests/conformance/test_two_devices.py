@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from halves import Halves
@@ -271,8 +272,8 @@ def test_a_program_of_two_devices_needs_two() -> None:
 # -- the backend -------------------------------------------------------------------------------------
 
 
-def make(backend: TwoSides, verb: str, **args: object) -> dict[str, int]:
-    answer = backend.call(verb, args)  # type: ignore[arg-type]
+def make(backend: TwoSides, verb: str, **args: Any) -> dict[str, int]:
+    answer = backend.call(verb, args)
     assert isinstance(answer, Answer)
     assert answer.result == "0", (verb, answer)
     return answer.out
@@ -304,7 +305,7 @@ def test_silence_is_asked_of_both_and_told_of_peers_that_are_gone() -> None:
             make(backend, "modify_qp", qp=qp, state=state, peer=peer, access=[])
     send = {"opcode": "SEND", "signaled": True, "fence": False, "sg_list": []}
     make(backend, "post_send", qp=qps[0], wr_id=1, **send)
-    told: list[list[object]] = []
+    told: list[list[Any]] = []
     for change in ({}, {"qp": qps[1], "state": "ERR", "peer": qps[0], "access": []}):
         if change:
             make(backend, "modify_qp", **change)
@@ -318,7 +319,7 @@ def test_silence_is_asked_of_both_and_told_of_peers_that_are_gone() -> None:
         assert [half.asked for half in halves] == [[], []], "nothing was done since"
 
     assert told[0] == [[], []]
-    assert [len(handles) for handles in told[1]] == [1, 0], "the first one's peer answers no more"  # type: ignore[arg-type]
+    assert [len(handles) for handles in told[1]] == [1, 0], "the first one's peer answers no more"
 
 
 @pytest.mark.parametrize("side", [0, 1])

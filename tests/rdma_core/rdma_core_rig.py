@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from verbs_adapters.contract import Answer
+from verbs_adapters.contract import Answer, Backend
 from verbs_adapters.remote.client import RemoteBackend
 
 HERE = Path(__file__).parent
@@ -49,7 +49,7 @@ def fake_library(folder: Path) -> Path:
     return folder
 
 
-def do(backend: RemoteBackend, verb: str, /, **args: Any) -> dict[str, Any]:
+def do(backend: Backend, verb: str, /, **args: Any) -> dict[str, Any]:
     """A call that must succeed."""
     answer = backend.call(verb, args)
     assert isinstance(answer, Answer), answer

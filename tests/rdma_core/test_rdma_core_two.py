@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rdma_core_rig import fake_library
+from rdma_core_rig import do, fake_library
 
 from verbs_adapters import registry
 from verbs_adapters.contract import AdapterError, Answer, Trouble, UsageError
@@ -42,14 +42,6 @@ def two(library: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TwoSides]:
     with closing(backend):
         assert backend.reset(1) is None
         yield backend
-
-
-def do(backend: TwoSides, verb: str, /, **args: Any) -> dict[str, Any]:
-    """A call that must succeed."""
-    answer = backend.call(verb, args)
-    assert isinstance(answer, Answer), answer
-    assert answer.result == "0", (verb, answer)
-    return answer.out
 
 
 def pair(backend: TwoSides, hca: int) -> dict[str, Any]:

@@ -448,13 +448,13 @@ def reply_to(device: Device, request: Out) -> Out:
     return {"ok": True}
 
 
-def main() -> None:
+def main(kind: type[Device] = Device) -> None:
     """Serve until told to close, or until nobody asks any more."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--device", required=True)
     parser.add_argument("--address", default=LOCALHOST, help="iWARP: an IPv4 address of the device's own port")
     given = parser.parse_args()
-    device = Device(given.device, given.address)
+    device = kind(given.device, given.address)
     for line in sys.stdin.buffer:
         request = json.loads(line)
         reply = {"id": request["id"], **reply_to(device, request)}

@@ -34,5 +34,4 @@ class Rough(agent.Device):
         return super().map_mr_sg(mr, sg, offset, page_size)
 
 
-agent.Device = Rough  # type: ignore[misc]
-agent.main()
+agent.main(Rough)

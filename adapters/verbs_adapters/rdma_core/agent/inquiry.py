@@ -19,14 +19,17 @@ from verbs_adapters.rdma_core.agent.names import (
     PORT_STATES,
     QP_TYPES,
     REREG,
+    words,
 )
 from verbs_adapters.rdma_core.agent.regions import Regions
 from verbs_adapters.rdma_core.agent.values import address_of, flags_in, name_of, narrow
 
-LIMITS = """
+LIMITS = words(
+    """
     max_mr_size max_qp max_qp_wr max_sge max_sge_rd max_cq max_cqe max_mr max_pd max_mw max_ah max_srq max_srq_wr
     max_srq_sge max_qp_rd_atom max_qp_init_rd_atom max_pkeys phys_port_cnt
-""".split()  # noqa: SIM905 - a table reads better than a column
+    """
+)
 
 
 class Inquiry(Regions):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes as c
 from typing import Any
 
+from verbs_adapters.rdma_core.agent.names import words
+
 
 def fields(kind: Any, names: str) -> list[tuple[str, Any]]:
     """Some members of one type."""
@@ -269,12 +271,14 @@ class AsyncEvent(c.Structure):
 
 _POLL = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_int, c.c_void_p, use_errno=True)
 _POST = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_void_p, use_errno=True)
-_OP_NAMES = """
+_OP_NAMES = words(
+    """
     query_device query_port alloc_pd dealloc_pd reg_mr rereg_mr dereg_mr alloc_mw bind_mw dealloc_mw
     create_cq poll_cq req_notify_cq cq_event resize_cq destroy_cq create_srq modify_srq query_srq
     destroy_srq post_srq_recv create_qp query_qp modify_qp destroy_qp post_send post_recv create_ah
     destroy_ah attach_mcast detach_mcast async_event
-""".split()  # noqa: SIM905 - a table reads better than a column
+    """
+)
 _OP_TYPES: dict[str, Any] = {
     "poll_cq": _POLL,
     "post_send": _POST,

