@@ -240,7 +240,7 @@ def test_through_a_shell_elsewhere(fake: Open, tmp_path: Path) -> None:
         ("2", {"device": "mlx5_0"}, ["no RDMA device is called `mlx5_0`; devices found: fake0, fake1"]),
         ("1", {"port": "2"}, ["has the ports 1 to 1, not 2"]),
         ("1", {"gid_index": "0"}, ["has no GID with index 0 (indices found: 1)"]),
-        ("1", {"python": "no-such-python"}, ["cannot start `no-such-python -u -c (rdma_core/agent.py)"]),
+        ("1", {"python": "no-such-python"}, ["cannot start `no-such-python -u -c (the rdma-core agent)"]),
     ],
 )
 def test_what_is_missing_is_said(

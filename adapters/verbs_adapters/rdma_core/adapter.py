@@ -78,7 +78,7 @@ def one_side(options: Mapping[str, str]) -> RemoteBackend:
     """The agent on one device."""
     deadline = seconds(options, "deadline", DEADLINE)
     command = command_line(options, deadline)
-    shown = shlex.join(command).replace(shlex.quote(BOOTSTRAP), "(rdma_core/agent.py)")
+    shown = shlex.join(command).replace(shlex.quote(BOOTSTRAP), "(the rdma-core agent)")
     return RemoteBackend(
         ChildPeer(command, None, messages.MAX_LINE, preamble=preamble(), shown=shown),
         deadline=deadline,
