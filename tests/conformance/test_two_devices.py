@@ -28,13 +28,14 @@ from verbs_spec import profiles
 from verbs_spec.loader import load
 
 API, TRANSPORT = "linux-user", "roce"
+FEATURES = ("two-devices",)
 NO_SWEEP = ("[!s]*", "s[!w]*")
 
 Place = Callable[[Program], tuple[Program, str]]
 
 
 def spread() -> Spread:
-    return Spread(engine(API, TRANSPORT), programs.fixtures())
+    return Spread(engine(API, TRANSPORT, FEATURES), programs.fixtures())
 
 
 def shipped(name: str) -> Program:
@@ -52,7 +53,7 @@ def lines(steps: str, fixture: str = "pair") -> Program:
 def judged(program: Program, **options: str) -> Judgement:
     """A program as it is, on two devices."""
     backend = TwoSides(*Halves(**options).halves)
-    return Judge(engine(API, TRANSPORT), backend, backend.hello(), programs.fixtures()).run(program, 1)
+    return Judge(engine(API, TRANSPORT, FEATURES), backend, backend.hello(), programs.fixtures()).run(program, 1)
 
 
 # -- programs made over ------------------------------------------------------------------------------
@@ -181,7 +182,7 @@ def test_no_name_is_known_to_it() -> None:
 def test_a_healthy_pair_passes_all_of_it(tmp_path: Path) -> None:
     backend = TwoSides(*Halves().halves)
     settings = Settings(API, TRANSPORT, budget=0, rounds=1, select=NO_SWEEP, out=tmp_path, adapter="halves")
-    job = Run(engine(API, TRANSPORT), backend, backend.hello(), settings)
+    job = Run(engine(API, TRANSPORT, FEATURES), backend, backend.hello(), settings)
 
     assert job.execute() == 0
     results = read(tmp_path / "results.jsonl")
@@ -200,7 +201,7 @@ def test_a_defect_shows_there_too_and_replays_from_its_file(tmp_path: Path) -> N
     select = ("regress/user-queue-pair-forbids-*",)
     settings = Settings(API, TRANSPORT, budget=0, rounds=1, select=select, out=tmp_path, adapter="halves")
 
-    assert Run(engine(API, TRANSPORT), backend, backend.hello(), settings).execute() == 1
+    assert Run(engine(API, TRANSPORT, FEATURES), backend, backend.hello(), settings).execute() == 1
     results = read(tmp_path / "results.jsonl")
     failed = [p for p in results.programs if p.verdict is Verdict.FAIL]
     assert failed

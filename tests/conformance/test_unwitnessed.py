@@ -30,6 +30,17 @@ def test_a_reason_holds_for_a_backend_with_the_capability_only() -> None:
     assert verdict("mr/alloc-unsupported", ())[0] == Verdict.NOT_RUN
 
 
+@pytest.mark.parametrize(("select", "found"), [("qp/create*", "unsupported"), ("qp/create-abroad", "")])
+def test_a_rule_about_a_feature_is_unsupported_where_the_backend_does_not_declare_it(select: str, found: str) -> None:
+    """Alone it is not selected at all, lest a run of nothing be green."""
+    backend = SoftHca({})
+    settings = Settings("linux-kernel", "roce", select=(select,), out=Path("unused"))
+    records = Run(engine("linux-kernel", "roce"), backend, backend.hello(), settings).rule_records()
+
+    abroad = {r.rule: (r.verdict, r.reason) for r in records if r.rule == "qp/create-abroad"}
+    assert abroad == ({"qp/create-abroad": (found, "The backend does not declare TWO_DEVICES.")} if found else {})
+
+
 @pytest.mark.parametrize("rule", sorted(reasons()))
 def test_reasons_say_nothing_of_a_backend_that_is_not_checked(rule: str) -> None:
     reason = reasons()[rule]

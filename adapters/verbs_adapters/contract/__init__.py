@@ -204,6 +204,7 @@ CAPABILITIES = {
     "REREG_MR": "rereg_mr",
     "UC": "queue pairs of the type UC",
     "UD": "queue pairs of the type UD, and address handles",
+    "TWO_DEVICES": "two devices that are connected, the second one told of in `others`",
     "ATOMIC": "the work requests ATOMIC_CMP_AND_SWP and ATOMIC_FETCH_AND_ADD",
 }
 """Optional features that a backend may declare, each with its meaning."""

@@ -224,7 +224,7 @@ def _joined(one: Hello, other: Hello) -> Hello:
         one,
         version=_both(one.version, other.version),
         device=f"{one.device} and {other.device}",
-        capabilities=tuple(word for word in one.capabilities if word in other.capabilities),
+        capabilities=(*(word for word in one.capabilities if word in other.capabilities), "TWO_DEVICES"),
         firmware=_both(one.firmware, other.firmware),
         kernel=_both(one.kernel, other.kernel),
         api=api,
