@@ -91,12 +91,16 @@ _waivers = click.option(
     "--waivers", "waived", type=click.Path(path_type=Path), metavar="FILE", help="Deviations that are accepted."
 )
 _profiles = click.option("--profile", "profile", multiple=True, metavar="NAME", help="An API or transport profile.")
+_features = click.option(
+    "--feature", "feature", multiple=True, metavar="NAME", help="Judge by this feature although its rules are a draft."
+)
 
 
 @main.command()
 @_adapter
 @_pairs
 @_profiles
+@_features
 @_waivers
 @click.option("--select", "patterns", multiple=True, metavar="GLOB", help="Only these rules or programs, as 'mr/*'.")
 @click.option("--quick", is_flag=True, help="Each rule's shortest program once; no sweep, no stateful programs.")
@@ -116,6 +120,7 @@ def run(
     adapter: str | None,
     pairs: Sequence[str],
     profile: Sequence[str],
+    feature: Sequence[str],
     failed: Path | None,
     waived: Path | None,
     **rest: Any,
@@ -132,7 +137,7 @@ def run(
         again, saved = rerun.failed(results, file.parent), rerun.target(results.header)
         if not again.names and not again.programs:
             raise click.UsageError(f"{file} holds no program that failed, so there is nothing to run again")
-    wanted = Target(adapter or "", options(pairs), *profiles(profile)).over(saved)
+    wanted = Target(adapter or "", options(pairs), *profiles(profile), tuple(feature)).over(saved)
     rest["waivers"] = waivers.load(waived, load()) if waived is not None else ()
     with opened(wanted) as (backend, engine):
         command = shlex.join(["verbspec", *sys.argv[1:]])
@@ -144,6 +149,7 @@ def run(
 @_adapter
 @_pairs
 @_profiles
+@_features
 @_waivers
 @click.option("--seed", type=click.IntRange(0), help="Instead of the program's own; 1 if it has none.")
 @click.option("--full", is_flag=True, help="Print the fixture's steps too.")
@@ -153,6 +159,7 @@ def replay(
     adapter: str | None,
     pairs: Sequence[str],
     profile: Sequence[str],
+    feature: Sequence[str],
     waived: Path | None,
     **rest: Any,
 ) -> int:
@@ -161,7 +168,7 @@ def replay(
     The file of a failure holds the adapter, its options, the profiles and the seed; what is given here is stronger.
     Programs that follow each other and want the same backend share it.
     """
-    given = Target(adapter or "", options(pairs), *profiles(profile))
+    given = Target(adapter or "", options(pairs), *profiles(profile), tuple(feature))
     rest["waivers"] = waivers.load(waived, load()) if waived is not None else ()
     verdicts = []
     for target, group in groupby(programs.load(program), lambda each: given.over(_saved(each))):
@@ -171,7 +178,9 @@ def replay(
 
 
 def _saved(program: programs.Program) -> Target:
-    return Target(program.adapter, dict(program.options), _one(program.api), _one(program.transport))
+    return Target(
+        program.adapter, dict(program.options), _one(program.api), _one(program.transport), tuple(program.feature)
+    )
 
 
 def _one(words: Sequence[str]) -> str:

@@ -37,7 +37,9 @@ def show(what: str) -> int:
     if what == "rules":
         rows = [(str(r.id), r.level, r.status, _one(r.says)) for r in spec.rules.values()]
     elif what == "profiles":
-        rows = [(str(p.name), p.kind, _one(p.summary)) for p in spec.profiles.values()]
+        rows = [
+            (str(p.name), f"draft {p.kind}" if p.draft else p.kind, _one(p.summary)) for p in spec.profiles.values()
+        ]
     elif what == "adapters":
         rows = list(registry.names().items())
     elif what == "programs":

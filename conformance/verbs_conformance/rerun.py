@@ -45,7 +45,7 @@ def failed(results: Results, folder: Path) -> Again:
 
 def target(header: r.Header) -> Target:
     """What the results are of."""
-    return Target(header.adapter.name, header.adapter.options, header.api, header.transport)
+    return Target(header.adapter.name, header.adapter.options, header.api, header.transport, header.features)
 
 
 def _program(record: r.Program, header: r.Header, folder: Path) -> Program:
@@ -53,7 +53,7 @@ def _program(record: r.Program, header: r.Header, folder: Path) -> Program:
     if record.file and path.is_file():
         return programs.load(path)[0]
     made = Program(record.name, tuple(_steps(record)), record.fixture, "stateful", seed=record.seed)
-    return replace(made, api=(header.api,), transport=(header.transport,))
+    return replace(made, api=(header.api,), transport=(header.transport,), feature=header.features)
 
 
 def _steps(record: r.Program) -> Iterator[Step]:

@@ -12,7 +12,8 @@ from verbs_reference.options import barring
 from verbs_reports import records as r
 from verbs_reports.text import plural
 from verbs_reports.verdicts import Verdict
-from verbs_spec.document import CallRule, StepRule
+from verbs_spec.document import CallRule, Spec, StepRule
+from verbs_spec.profiles import capabilities
 
 
 def rules(
@@ -31,22 +32,25 @@ def rules(
     return made
 
 
-def unsupported(engine: Engine, wanted: Callable[[str], bool]) -> list[r.Rule]:
-    """The wanted rules about features that the backend does not declare."""
+def unsupported(engine: Engine, hello: Hello, wanted: Callable[[str], bool]) -> list[r.Rule]:
+    """The wanted rules about features that the backend does not declare, or whose rules are drafts."""
     return [
         _record(
             lacking.rule,
             Verdict.UNSUPPORTED,
-            f"The backend does not declare {', '.join(map(capability, lacking.features))}.",
+            " ".join(_lack(engine.model.spec, feature, hello.capabilities) for feature in lacking.features),
         )
         for name, lacking in engine.model.spec.lacking.items()
         if wanted(name)
     ]
 
 
-def capability(feature: str) -> str:
-    """What a backend declares that has a feature of the specification: `MEMORY_WINDOWS` for `memory-windows`."""
-    return feature.upper().replace("-", "_")
+def _lack(spec: Spec, feature: str, declared: Collection[str]) -> str:
+    """Why the rules of a feature are not there."""
+    words = capabilities(spec, feature)
+    if not set(words) & set(declared):
+        return f"The backend does not declare {' or '.join(words)}."
+    return f"The feature {feature} is a draft, and was not asked for with --feature {feature}."
 
 
 def _record(rule: CallRule | StepRule, verdict: Verdict, reason: str, fired: int = 0, programs: int = 0) -> r.Rule:

@@ -239,6 +239,7 @@ class Run:
             seed=done.seed,
             api=(s.api,),
             transport=(s.transport,),
+            feature=self.engine.model.spec.features,
             adapter=s.adapter,
             options=tuple(s.options.items()),
             passed=acquittal.evidence(done.refused.suspects, self.judge.passed) if done.refused else (),
@@ -262,6 +263,7 @@ class Run:
             api=s.api,
             transport=s.transport,
             seed=s.seed,
+            features=self.engine.model.spec.features,
             capabilities=tuple(h.capabilities),
             limits=dict(h.limits),
             devices=1 + len(h.others),
@@ -297,7 +299,7 @@ class Run:
     def rule_records(self) -> list[r.Rule]:
         """The verdict on each selected rule, and on those that a failed program counts against or a waiver is for."""
         found = ruling.rules(self.engine, self.hello, self.tally, self.rules, self.waiver_records())
-        return [*found, *ruling.unsupported(self.engine, self._wants)] if found or self.tally.ran else found
+        return [*found, *ruling.unsupported(self.engine, self.hello, self._wants)] if found or self.tally.ran else found
 
     def _finish(self, writer: Writer, note: str) -> int:
         verdicts: list[Verdict] = []

@@ -15,13 +15,12 @@ import click
 
 from verbs_adapters import registry
 from verbs_adapters.contract import Backend, Hello
-from verbs_conformance.ruling import capability
 from verbs_conformance.session import Engine
 from verbs_reference.model import Model
 from verbs_spec.document import Spec
 from verbs_spec.errors import ProfileError, near
 from verbs_spec.loader import load as load_files
-from verbs_spec.profiles import features, select
+from verbs_spec.profiles import capabilities, features, select
 
 BUILT_IN = "softhca"
 """The adapter when none is named; the profiles are handed on to it as options."""
@@ -30,12 +29,13 @@ _PROFILES = ("api", "transport")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An adapter, its options, and the profiles: empty for what the backend names first."""
+    """An adapter, its options, and the profiles: empty for what the backend names first; draft features asked for."""
 
     adapter: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
     api: str = ""
     transport: str = ""
+    features: tuple[str, ...] = ()
 
     def over(self, saved: Target) -> Target:
         """This target, with what it leaves open taken from a saved one."""
@@ -50,7 +50,9 @@ class Target:
                     options[p] = getattr(self, p)
                 elif profiles[p]:
                     options.setdefault(p, profiles[p])
-        return Target(adapter, options, **profiles)
+        same = saved.adapter in {"", adapter}
+        asked = tuple(dict.fromkeys((*(saved.features if same else ()), *self.features)))
+        return Target(adapter, options, features=asked, **profiles)
 
 
 @cache
@@ -103,9 +105,25 @@ def engine(api: str, transport: str, features: tuple[str, ...] = ()) -> Engine:
     return Engine(Model(select(load(), api, transport, features)))
 
 
-def offered(spec: Spec, hello: Hello) -> tuple[str, ...]:
-    """The features of the specification that a backend says it has: `memory-windows` for `MEMORY_WINDOWS`."""
-    return tuple(name for name in features(spec) if capability(name) in hello.capabilities)
+def offered(spec: Spec, hello: Hello, asked: Sequence[str] = ()) -> tuple[str, ...]:
+    """The features that a backend is judged with: those that it declares, drafts only where they are asked for.
+
+    Raises ProfileError for what is asked for and is no feature, or not declared.
+    """
+    known = features(spec)
+    for name in asked:
+        if name not in known:
+            raise ProfileError(f"no feature is called {name!r}{near(name, known) or '.'} Known: {', '.join(known)}")
+        if not set(words := capabilities(spec, name)) & set(hello.capabilities):
+            raise ProfileError(
+                f"the backend {hello.name} cannot be judged with the feature {name}: it does not declare "
+                f"{' or '.join(words)}; it declares {', '.join(hello.capabilities) or 'nothing'}"
+            )
+    return tuple(
+        name
+        for name in known
+        if set(capabilities(spec, name)) & set(hello.capabilities) and (name in asked or not spec.profiles[name].draft)
+    )
 
 
 @contextmanager
@@ -123,6 +141,6 @@ def opened(target: Target) -> Iterator[tuple[Backend, Engine]]:
                     f"it offers {', '.join(known)}"
                 )
             chosen.append(word)
-        yield backend, engine(chosen[0], chosen[1], offered(load(), hello))
+        yield backend, engine(chosen[0], chosen[1], offered(load(), hello, target.features))
     finally:
         backend.close()

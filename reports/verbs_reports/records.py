@@ -83,6 +83,7 @@ class Header(Line, frozen=True, kw_only=True, tag="header"):
     api: str
     transport: str
     seed: int
+    features: tuple[str, ...] = ()
     capabilities: tuple[str, ...] = ()
     limits: dict[str, int] = {}
     devices: Ordinal = 1

@@ -162,6 +162,7 @@ def facts_of(results: Results) -> dict[str, dict[str, str]]:
         "Judged under": {
             "API": header.api,
             "transport": header.transport,
+            "features": ", ".join(header.features),
             "specification": header.spec,
             "suite": f"verbspec {header.suite}",
         },

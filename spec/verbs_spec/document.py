@@ -260,6 +260,8 @@ class Profile:
     summary: Text
     deltas: tuple[Delta, ...]
     defines: tuple[Redefinition, ...] = ()
+    capability: tuple[Text, ...] = ()  # of a feature: a device has it that declares one of these
+    draft: bool = False  # of a feature: no device is judged by it unless that is asked for
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ from verbs_spec.nodes import Entry, expression, mapping, sequence, slug, text, t
 from verbs_spec.text import Map, Node, Text
 
 _COMMON = "level status profile"
+_PROFILE = "defines deltas capability status"
 _SIGNATURE = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
 _PARAM = re.compile(r"\s*([A-Za-z_]\w*)\s*:\s*(.*\S)\s*", re.DOTALL)
 
@@ -195,18 +196,26 @@ def unspecified(node: Node, file: str) -> Unspecified:
 
 def profile(node: Node, stem: str) -> Profile:
     """A profile's file."""
-    entry = Entry(node, f"profile {stem}", required="profile kind summary", optional="defines deltas")
+    entry = Entry(node, f"profile {stem}", required="profile kind summary", optional=_PROFILE)
     name = entry.required("profile", text)
     if name != stem:
         raise SpecError(
             f"profile {str(name)!r} stands in the file {stem}.yaml; the two names must be equal", name.where
         )
+    kind = entry.required("kind", lambda node, what: nodes.word(node, what, PROFILE_KINDS))
+    for key in ("capability", "status"):
+        if key in entry and kind != "feature":
+            raise SpecError(
+                f"profile {stem} is of kind {kind}, and only a feature has {key!r}: leave it out", entry.where
+            )
     return Profile(
         name,
-        entry.required("kind", lambda node, what: nodes.word(node, what, PROFILE_KINDS)),
+        kind,
         entry.required("summary", text),
         tuple(_delta(each, name) for each in entry.elements("deltas")),
         tuple(_redefinition(each, name) for each in entry.elements("defines")),
+        entry.optional("capability", nodes.names) or (),
+        entry.optional("status", lambda node, what: _one_of(node, what, ("draft", "reviewed"))) == "draft",
     )
 
 

@@ -92,6 +92,11 @@ def features(spec: Spec) -> tuple[str, ...]:
     return tuple(str(each.name) for each in spec.profiles.values() if each.kind == "feature")
 
 
+def capabilities(spec: Spec, feature: str) -> tuple[str, ...]:
+    """The words of which a device with the feature declares one: `TWO_DEVICES` for `two-devices`, if it names none."""
+    return tuple(map(str, spec.profiles[feature].capability)) or (feature.upper().replace("-", "_"),)
+
+
 def _profile(spec: Spec, name: str, kind: ProfileKind) -> Profile:
     known = [each.name for each in spec.profiles.values() if each.kind == kind]
     if name not in known:

@@ -510,6 +510,11 @@ ROWS: list[tuple[str, str | Mapping[str, str], str]] = [
         "profiles/ib.yaml:2:7: 'kind' of profile ib is 'fabric'; it may be api, transport, feature",
     ),
     (
+        "what only a feature has",
+        {"rules/mr.yaml": HEAD, "profiles/ib.yaml": f"{IB}status: draft\n"},
+        "profiles/ib.yaml:1:1: profile ib is of kind transport, and only a feature has 'status': leave it out",
+    ),
+    (
         "delta of an unknown rule",
         delta("rule: mr/okay, field: returns, value: [EIO]"),
         "profiles/ib.yaml:5:12: a delta of profile ib names the rule 'mr/okay', which nothing "

@@ -6,6 +6,7 @@ import pytest
 
 from verbs_spec import ProfileError, SpecError, load, loads, select
 from verbs_spec.document import CallRule, Spec
+from verbs_spec.profiles import capabilities
 
 SAMPLE = Path(__file__).parent / "sample"
 DELTAS = "deltas: [{rule: mr/ok, field: %s, value: '%s', sources: [man], says: S.}]"
@@ -180,3 +181,12 @@ def test_features_of_one_selection_may_not_replace_the_same_field() -> None:
     select(spec, "user", "ib", ("shared",))
     with pytest.raises(SpecError, match="profiles windows and shared both replace 'returns' of mr/ok"):
         select(spec, "user", "ib", ("windows", "shared"))
+
+
+def test_what_a_device_declares_that_has_a_feature() -> None:
+    text = "profile: windows\nkind: feature\nsummary: S.\n"
+    told = {"profiles/windows.yaml": f"{text}capability: [TYPE_2A, TYPE_2B]\nstatus: draft"}
+    for files, words, draft in [(told, ("TYPE_2A", "TYPE_2B"), True), ({}, ("WINDOWS",), False)]:
+        spec = loads({"rules/mr.yaml": "object: mr\nsummary: S.", "profiles/windows.yaml": text} | files)
+        assert capabilities(spec, "windows") == words
+        assert spec.profiles["windows"].draft is draft
