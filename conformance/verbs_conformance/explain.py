@@ -16,7 +16,8 @@ from verbs_conformance.target import engine, load
 from verbs_conformance.transitions import Transition, states, transitions
 from verbs_conformance.unwitnessed import reasons
 from verbs_reference.model import Model
-from verbs_spec.document import CallRule, Spec, StepRule
+from verbs_spec import sources as documents
+from verbs_spec.document import CallRule, Document, Spec, StepRule
 from verbs_spec.errors import near
 from verbs_spec.profiles import features
 
@@ -36,7 +37,7 @@ def explain(topic: str) -> int:
     """Print everything that the specification says about a topic; a usage error if that is nothing."""
     spec = load()
     if topic in spec.rules:
-        rule_whole(spec.rules[topic])
+        rule_whole(spec, spec.rules[topic])
         return 0
     moved = _TRANSITION.fullmatch(topic.strip())
     if moved and _transition(spec, moved[1], moved[2]):
@@ -70,8 +71,8 @@ def _choice(spec: Spec, topic: str) -> bool:
     stable = "; the same each time" if choice.stable else ""
     click.echo(f"{topic}: a choice that the sources leave open: {', '.join(choice.options)}{stable}")
     _says(choice.says)
-    _sources(choice.sources)
-    _rules(_mentioning(spec, *_through(spec, topic)))
+    _sources(spec, choice.sources)
+    _rules(spec, _mentioning(spec, *_through(spec, topic)))
     return True
 
 
@@ -83,7 +84,7 @@ def _call(spec: Spec, topic: str) -> bool:
     for kind, members in (("takes", call.params), ("gives", call.outputs)):
         for name, type_ in members.items():
             click.echo(f"  {kind:5} {name}: {type_}")
-    _rules(call.rules)
+    _rules(spec, call.rules)
     return True
 
 
@@ -92,7 +93,7 @@ def _enumerator(spec: Spec, topic: str) -> bool:
     for enum in found:
         click.echo(f"{topic}: one of {enum.name}: {', '.join(enum.values)}")
     if found:
-        _rules(_mentioning(spec, topic))
+        _rules(spec, _mentioning(spec, topic))
     return bool(found)
 
 
@@ -101,7 +102,7 @@ def _errno(spec: Spec, topic: str) -> bool:
     if found:
         verbs = dict.fromkeys(str(r.call) for r in found)
         click.echo(f"{topic}: a result of {', '.join(verbs)}")
-    return _rules(found)
+    return _rules(spec, found)
 
 
 def _define(spec: Spec, topic: str) -> bool:
@@ -113,7 +114,7 @@ def _define(spec: Spec, topic: str) -> bool:
     others = [str(d.name) for d in spec.defines.values() if topic in _words(str(d.body)) and d is not define]
     if others:
         click.echo(f"  used by the defines {', '.join(others)}")
-    _rules(_mentioning(spec, *_through(spec, topic)), whole=0)
+    _rules(spec, _mentioning(spec, *_through(spec, topic)), whole=0)
     return True
 
 
@@ -129,7 +130,7 @@ def _family(spec: Spec, topic: str) -> bool:
         click.echo(f"  let:       {name} = {_flat(text)}")
     if family.domain is not None:
         click.echo(f"  domain:    {_flat(family.domain)}")
-    _rules(family.rules, whole=0)
+    _rules(spec, family.rules, whole=0)
     return True
 
 
@@ -149,7 +150,7 @@ def _object(spec: Spec, topic: str) -> bool:
         click.echo(f"{topic}: {len(own)} rules")
         if topic in spec.summaries:
             _says(spec.summaries[topic])
-    return _rules(own, whole=0) or said
+    return _rules(spec, own, whole=0) or said
 
 
 def _statement(spec: Spec, topic: str) -> bool:
@@ -165,7 +166,7 @@ def _statement(spec: Spec, topic: str) -> bool:
             click.echo(f"{topic}: unspecified")
             _says(open_.says)
             click.echo(f"  reason:    {_flat(open_.reason)}")
-            _sources(open_.sources)
+            _sources(spec, open_.sources)
             return True
     return False
 
@@ -253,12 +254,12 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text))
 
 
-def _rules(rules: Iterable[Rule], whole: int = WHOLE) -> bool:
+def _rules(spec: Spec, rules: Iterable[Rule], whole: int = WHOLE) -> bool:
     found = list(rules)
     if len(found) <= whole:
         for rule in found:
             click.echo()
-            rule_whole(rule)
+            rule_whole(spec, rule)
     else:
         click.echo()
         for rule in found:
@@ -271,7 +272,7 @@ def _line(rule: Rule) -> None:
     click.echo(textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False))
 
 
-def rule_whole(rule: Rule) -> None:
+def rule_whole(spec: Spec, rule: Rule) -> None:
     """Print a rule with all that it consists of."""
     click.echo(f"{rule.id}  ({rule.level}, {rule.status}{', ' + ' '.join(rule.profile) if rule.profile else ''})")
     _says(rule.says)
@@ -289,7 +290,7 @@ def rule_whole(rule: Rule) -> None:
         if text is not None:
             body = textwrap.dedent(str(text)).strip().replace("\n", "\n             ")
             click.echo(f"  {name + ':':10} {body}")
-    _sources(rule.sources)
+    _sources(spec, rule.sources)
     reason = reasons().get(str(rule.id))
     if reason is not None:
         need = f" (a backend with {reason.capability})" if reason.capability else ""
@@ -300,9 +301,15 @@ def _says(text: object) -> None:
     click.echo(textwrap.fill(_flat(text), WIDTH, initial_indent="  ", subsequent_indent="  "))
 
 
-def _sources(sources: Iterable[object]) -> None:
+def _sources(spec: Spec, sources: Iterable[str]) -> None:
     for source in sources:
-        click.echo(f"  source:    {source}")
+        document = documents.document(spec.documents, source)
+        worth = "" if document is None else f" [{document.quality}{_pin(document)}]"
+        click.echo(f"  source:    {_flat(source)}{worth}")
+
+
+def _pin(document: Document) -> str:
+    return f", {document.pinned}" if document.pinned else ""
 
 
 def _under(profile: Iterable[object]) -> str:

@@ -19,6 +19,7 @@ from verbs_spec import tables
 from verbs_spec.errors import near
 from verbs_spec.loader import load
 from verbs_spec.profiles import features, select
+from verbs_spec.sources import weak
 
 APIS_TRANSPORT = "roce"
 HEADS = {
@@ -77,6 +78,7 @@ def check(folder: Path) -> int:
         for p in shipped
         if p.target and p.target not in spec.rules
     ]
+    wrong += weak(spec)
     for api in (str(p.name) for p in spec.profiles.values() if p.kind == "api"):
         standing = fired_by_fixtures(spec, api, APIS_TRANSPORT)
         for transport in (str(p.name) for p in spec.profiles.values() if p.kind == "transport"):

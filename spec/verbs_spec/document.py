@@ -16,6 +16,7 @@ from verbs_spec.text import Text
 Level = Literal["must", "should", "may"]
 Status = Literal["draft", "reviewed", "disputed"]
 ProfileKind = Literal["api", "transport", "feature"]
+Quality = Literal["read", "quoted", "own", "recollection", "absence"]
 
 LEVELS: tuple[Level, ...] = ("must", "should", "may")
 STATUSES: tuple[Status, ...] = ("draft", "reviewed", "disputed")
@@ -252,6 +253,23 @@ class Unspecified:
 
 
 @dataclass(frozen=True)
+class Document:
+    """What rules rest on: how citations of it begin (and, if any, what they say), what it is worth, which version."""
+
+    name: Text
+    cited: tuple[Text, ...]
+    title: Text
+    quality: Quality
+    saying: tuple[Text, ...] = ()
+    pinned: Text | None = None
+    licence: Text | None = None
+
+    @property
+    def where(self) -> Where:
+        return self.name.where
+
+
+@dataclass(frozen=True)
 class Profile:
     """An API, a transport, or a feature that a device may have: what differs from the common base."""
 
@@ -289,6 +307,7 @@ class Spec:
     unspecified: tuple[Unspecified, ...]
     profiles: Mapping[str, Profile]
     digest: str
+    documents: Mapping[str, Document] = field(default_factory=dict)
     selected: tuple[str, str] | None = None
     features: tuple[str, ...] = ()
     lacking: Mapping[str, Lacking] = field(default_factory=dict)

@@ -41,6 +41,8 @@ a *may* is allowed: the call may also succeed |
 | draft, reviewed, disputed | how far people agree on the row; a row without a word is a draft |
 | choice | what the sources leave open; a *stable* one is a constant of the backend |
 | unspecified | what no source decides: never judged |
+| quality of a source | *(quoted)*: closed, as open code quotes it; *(own)*: our contract; no word: the text was read |
+| *(recollection)*, *(absence)* | from memory; looked for and not found: neither is enough for a must |
 | invariant | what holds in every reachable state |
 | ghost | statements for proofs only, never part of a verdict |
 | profile | a kind of API or of transport, or a feature that a device may have; a row marked *only* holds under the \

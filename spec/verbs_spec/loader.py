@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path, PurePath
 
-from verbs_spec import entries
+from verbs_spec import entries, sources
 from verbs_spec.checks import check
 from verbs_spec.document import (
     Call,
     Choice,
     Define,
+    Document,
     Enum,
     Ghost,
     Invariant,
@@ -31,9 +32,11 @@ _SECTIONS = "enums records objects define choices calls steps ghosts invariants 
 
 
 def load(folder: Path | None = None) -> Spec:
-    """Read `rules/*.yaml` and `profiles/*.yaml` of a folder; without one, of this package."""
+    """Read `rules/*.yaml`, `profiles/*.yaml` and `sources.yaml` of a folder; without one, of this package."""
     root = resources.files("verbs_spec") if folder is None else folder
-    files = {
+    registry = root.joinpath(sources.FILE)
+    files = {sources.FILE: registry.read_text(encoding="utf-8")} if registry.is_file() else {}
+    files |= {
         f"{part}/{each.name}": each.read_text(encoding="utf-8")
         for part in ("rules", "profiles")
         if root.joinpath(part).is_dir()
@@ -45,17 +48,20 @@ def load(folder: Path | None = None) -> Spec:
 
 
 def loads(files: Mapping[str, str], *, folder: str = "") -> Spec:
-    """Read files given by name and content: those below `profiles/` are profiles, all others rules.
+    """Read files given by name and content: those below `profiles/` are profiles, `sources.yaml` lists the documents
+    that may be cited (without it, any may), all others are rules.
 
     `folder` stands before the names in errors.
     """
     prefix = f"{folder}/" if folder else ""
-    if all(_is_profile(file) for file in files):
+    if all(_is_profile(file) or file == sources.FILE for file in files):
         raise SpecError("there are no rules; they are looked for in rules/*.yaml", Where(f"{prefix}rules", 1, 1))
     draft = _Draft()
     for file in sorted(files):
         root = read(files[file], prefix + file)
-        if _is_profile(file):
+        if file == sources.FILE:
+            draft.documents = sources.documents(root)
+        elif _is_profile(file):
             draft.add_profile(entries.profile(root, PurePath(file).stem))
         else:
             draft.add_rules(root, PurePath(file).stem)
@@ -63,9 +69,12 @@ def loads(files: Mapping[str, str], *, folder: str = "") -> Spec:
 
 
 def digest(spec_files: Mapping[str, str]) -> str:
-    """What tells two specifications apart: 12 hexadecimal digits over the files' names and contents."""
+    """What tells two specifications apart: 12 hexadecimal digits over the files' names and contents.
+
+    What documents are called and worth makes no other specification.
+    """
     total = hashlib.sha256()
-    for pair in sorted(spec_files.items()):
+    for pair in sorted(pair for pair in spec_files.items() if pair[0] != sources.FILE):
         for part in pair:
             data = part.encode()
             total.update(len(data).to_bytes(8, "big") + data)
@@ -92,6 +101,7 @@ class _Draft:
         self.invariants: list[Invariant] = []
         self.unspecified: list[Unspecified] = []
         self.profiles: dict[str, Profile] = {}
+        self.documents: Mapping[str, Document] = {}
         self._names: dict[str, Where] = {}
         self._ids: dict[str, Where] = {}
         self._calls: dict[str, Where] = {}
@@ -165,4 +175,5 @@ class _Draft:
             unspecified=tuple(self.unspecified),
             profiles=self.profiles,
             digest=digest,
+            documents=self.documents,
         )

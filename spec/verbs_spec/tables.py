@@ -16,6 +16,7 @@ from verbs_spec.document import (
     CallRule,
     Delta,
     FieldDecl,
+    Quality,
     Rule,
     Shape,
     Spec,
@@ -24,6 +25,7 @@ from verbs_spec.document import (
 )
 from verbs_spec.guide import GUIDE
 from verbs_spec.loader import load
+from verbs_spec.sources import quality
 
 INDEX = "README.md"
 _MADE = "<!-- Made from the rules by verbs_spec.tables; do not edit. -->\n"
@@ -111,6 +113,20 @@ def _index(spec: Spec) -> str:
                 ),
             )
         )
+    parts += _section(
+        "Documents",
+        ["cited as", "quality", "what it is", "version", "licence"],
+        (
+            [
+                _codes(each.cited) + (f"<br>with {_codes(each.saying)}" if each.saying else ""),
+                each.quality,
+                _prose(each.title),
+                _prose(each.pinned),
+                _prose(each.licence),
+            ]
+            for each in spec.documents.values()
+        ),
+    )
     parts.append("## Names\n")
     kinds: list[tuple[str, Mapping[str, object]]] = [
         ("call", spec.calls),
@@ -135,10 +151,10 @@ def _page(spec: Spec, name: str) -> str:
     parts += _declarations(spec, name)
     for call in spec.calls.values():
         if call.object == name:
-            parts += _call(call)
+            parts += _call(spec, call)
     for family in spec.families.values():
         if family.object == name:
-            parts += _family(family)
+            parts += _family(spec, family)
     parts += _section(
         "Under profiles",
         ["rule", "profile", "replaces", "by", "why", "sources"],
@@ -149,7 +165,7 @@ def _page(spec: Spec, name: str) -> str:
                 each.field,
                 _value(each),
                 _prose(each.says),
-                _sources(each.sources),
+                _sources(spec, each.sources),
             ]
             for profile in spec.profiles.values()
             for each in profile.deltas
@@ -160,7 +176,7 @@ def _page(spec: Spec, name: str) -> str:
         "Defines under profiles",
         ["define", "profile", "stands for", "why", "sources"],
         (
-            [_code(each.define), _code(each.profile), _code(each.body), _prose(each.says), _sources(each.sources)]
+            [_code(each.define), _code(each.profile), _code(each.body), _prose(each.says), _sources(spec, each.sources)]
             for profile in spec.profiles.values()
             for each in profile.defines
             if each.define in spec.defines and spec.defines[each.define].object == name
@@ -184,7 +200,7 @@ def _page(spec: Spec, name: str) -> str:
         "Unspecified",
         ["id", "what", "why", "sources"],
         (
-            [_code(each.id), _prose(each.says), _prose(each.reason), _sources(each.sources)]
+            [_code(each.id), _prose(each.says), _prose(each.reason), _sources(spec, each.sources)]
             for each in spec.unspecified
             if each.object == name
         ),
@@ -214,7 +230,7 @@ def _declarations(spec: Spec, name: str) -> list[str]:
                 _codes(each.options),
                 "yes" if each.stable else "no",
                 _prose(each.says),
-                _sources(each.sources),
+                _sources(spec, each.sources),
             ]
             for each in spec.choices.values()
             if each.object == name
@@ -239,7 +255,7 @@ def _fields(fields: Mapping[str, FieldDecl]) -> str:
     )
 
 
-def _call(call: Call) -> list[str]:
+def _call(spec: Spec, call: Call) -> list[str]:
     params = ", ".join(f"{name}: {type_}" for name, type_ in call.params.items())
     parts = [f"## Call `{call.name}({params})`\n"]
     if call.outputs:
@@ -250,7 +266,7 @@ def _call(call: Call) -> list[str]:
         shown = ([_shape(shape), _menus(shape)] for shape in call.shapes.values())
         parts.append(_table(["tested as", "with one of, the usual one first"], shown))
     ways = sorted(call.rules, key=lambda rule: rule.cause is not None)
-    rows = ([_rule(rule), _condition(rule), _outcome(rule), _code(rule.do), *_reasons(rule)] for rule in ways)
+    rows = ([_rule(rule), _condition(rule), _outcome(rule), _code(rule.do), *_reasons(spec, rule)] for rule in ways)
     parts.append(_table(["rule", "condition", "returns", "effect", "in words", "sources"], rows))
     return parts
 
@@ -263,7 +279,7 @@ def _menus(shape: Shape) -> str:
     return _lines(f"{name}: {_codes(menu)}" for name, menu in shape.menus.items())
 
 
-def _family(family: StepFamily) -> list[str]:
+def _family(spec: Spec, family: StepFamily) -> list[str]:
     about = [f"For each {_binder(family.each)}"]
     if family.take:
         about.append(f"takes {_code(f'{family.take.name} = {family.take.queue}')}")
@@ -275,7 +291,7 @@ def _family(family: StepFamily) -> list[str]:
         about.append("may run but need not")
     if family.profile:
         about.append(f"only under {_codes(family.profile)}")
-    rows = ([_rule(rule), _condition(rule), _code(rule.do), *_reasons(rule)] for rule in family.rules)
+    rows = ([_rule(rule), _condition(rule), _code(rule.do), *_reasons(spec, rule)] for rule in family.rules)
     table = _table(["rule", "condition", "effect", "in words", "sources"], rows)
     return [f"## Steps `{family.name}`\n", f"{', '.join(about)}.\n", table]
 
@@ -309,8 +325,8 @@ def _outcome(rule: CallRule) -> str:
     return _lines(parts)
 
 
-def _reasons(rule: Rule) -> list[str]:
-    return [_prose(rule.says), _sources(rule.sources)]
+def _reasons(spec: Spec, rule: Rule) -> list[str]:
+    return [_prose(rule.says), _sources(spec, rule.sources)]
 
 
 def _value(delta: Delta) -> str:
@@ -333,8 +349,13 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _sources(sources: Iterable[str]) -> str:
-    return _lines(_prose(each) for each in sources)
+def _sources(spec: Spec, sources: Iterable[str]) -> str:
+    """Citations, each with its quality unless its text was read."""
+    return _lines(_prose(each) + _worth(quality(spec, each)) for each in sources)
+
+
+def _worth(found: Quality | None) -> str:
+    return "" if found in (None, "read") else f" *({found})*"
 
 
 def _lines(parts: Iterable[str]) -> str:
