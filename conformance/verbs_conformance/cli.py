@@ -188,7 +188,7 @@ def _one(words: Sequence[str]) -> str:
 
 
 @main.command("list")
-@click.argument("what", type=click.Choice(["rules", "profiles", "adapters", "faults", "programs"]))
+@click.argument("what", type=click.Choice(["rules", "questions", "profiles", "adapters", "faults", "programs"]))
 def list_(what: str) -> int:
     """List what there is."""
     return listing.show(what)
@@ -199,7 +199,8 @@ def list_(what: str) -> int:
 def explain(topic: str) -> int:
     """Explain a rule, a family of rules, an object, a verb, an errno, a status, a transition or a choice.
 
-    A transition is RTS->ERR (quote the >), or RTS-ERR.
+    A transition is RTS->ERR (quote the >), or RTS-ERR.  A question in words is answered from the rules: "which
+    completions follow ERR"; 'verbspec list questions' lists those that are known.
     """
     return explaining.explain(topic)
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import click
 
+from verbs_conformance.questions import FORMULAS, LIKE, Asked, answers, formula_words, mentioning, recognise, through
 from verbs_conformance.target import engine, load
 from verbs_conformance.transitions import Transition, states, transitions
 from verbs_conformance.unwitnessed import reasons
@@ -31,6 +32,9 @@ TOPICS = (
     "a state, a transition (RTS->ERR), a choice, a define, a family of steps, an invariant or a profile: see "
     "'verbspec list rules'"
 )
+ASKING = "A question is one of 'verbspec list questions', in about these words."
+NEAREST = 5
+"""So many questions are named where the words are those of none."""
 
 
 def explain(topic: str) -> int:
@@ -41,6 +45,9 @@ def explain(topic: str) -> int:
         return 0
     moved = _TRANSITION.fullmatch(topic.strip())
     if moved and _transition(spec, moved[1], moved[2]):
+        return 0
+    if len(topic.split()) > 1:
+        question(spec, topic)
         return 0
     told = [tell(spec, topic) for tell in _TELLERS]
     if not any(told):
@@ -65,6 +72,13 @@ def _prefixes(spec: Spec) -> set[str]:
 
 
 def _choice(spec: Spec, topic: str) -> bool:
+    if not _choice_alone(spec, topic):
+        return False
+    _rules(spec, mentioning(spec, *through(spec, topic)))
+    return True
+
+
+def _choice_alone(spec: Spec, topic: str) -> bool:
     choice = spec.choices.get(topic)
     if choice is None:
         return False
@@ -72,7 +86,6 @@ def _choice(spec: Spec, topic: str) -> bool:
     click.echo(f"{topic}: a choice that the sources leave open: {', '.join(choice.options)}{stable}")
     _says(choice.says)
     _sources(spec, choice.sources)
-    _rules(spec, _mentioning(spec, *_through(spec, topic)))
     return True
 
 
@@ -93,7 +106,7 @@ def _enumerator(spec: Spec, topic: str) -> bool:
     for enum in found:
         click.echo(f"{topic}: one of {enum.name}: {', '.join(enum.values)}")
     if found:
-        _rules(spec, _mentioning(spec, topic))
+        _rules(spec, mentioning(spec, topic))
     return bool(found)
 
 
@@ -111,10 +124,10 @@ def _define(spec: Spec, topic: str) -> bool:
         return False
     click.echo(f"{topic}({', '.join(f'{p.name}: {p.type}' for p in define.params)}): a define")
     click.echo(textwrap.indent(textwrap.dedent(str(define.body)).strip(), "  "))
-    others = [str(d.name) for d in spec.defines.values() if topic in _words(str(d.body)) and d is not define]
+    others = [str(d.name) for d in spec.defines.values() if topic in formula_words(str(d.body)) and d is not define]
     if others:
         click.echo(f"  used by the defines {', '.join(others)}")
-    _rules(spec, _mentioning(spec, *_through(spec, topic)), whole=0)
+    _rules(spec, mentioning(spec, *through(spec, topic)), whole=0)
     return True
 
 
@@ -182,6 +195,9 @@ def _profile(spec: Spec, topic: str) -> bool:
     return True
 
 
+_SHORT: tuple[Callable[[Spec, str], bool], ...] = (_choice_alone, _define, _family, _statement)
+"""How what a question names is told, where it is no rule."""
+
 _TELLERS: tuple[Callable[[Spec, str], bool], ...] = (
     _choice,
     _call,
@@ -193,6 +209,56 @@ _TELLERS: tuple[Callable[[Spec, str], bool], ...] = (
     _statement,
     _profile,
 )
+
+
+# -- questions -----------------------------------------------------------------------------------
+
+
+def question(spec: Spec, asked: str) -> None:
+    """Answer a question in words; a usage error with the nearest questions if it is none of them."""
+    found = recognise(spec, asked)
+    meant = [each for each in found if each.near == found[0].near]
+    if not found or found[0].near < LIKE or len(meant) > 1:
+        listed = "".join(f"\n  {each.wording}" for each in (meant if len(meant) > 1 else found)[:NEAREST])
+        hint = f" The nearest that have an answer:{listed}" if listed else ""
+        raise click.UsageError(f"this is no question that the specification answers: {asked!r}.{hint}\n{ASKING}")
+    _answer(spec, found[0])
+
+
+def _answer(spec: Spec, asked: Asked) -> None:
+    wording = asked.wording
+    for slot, word in asked.slots.items():
+        wording = wording.replace("{" + slot + "}", word)
+    click.echo(f"{wording}? ({asked.question.id})")
+    names = answers(spec, asked)
+    for name in names:
+        click.echo()
+        if name in spec.rules:
+            _brief(spec, spec.rules[name])
+        else:
+            for tell in _SHORT:
+                tell(spec, name)
+    if not names:
+        click.echo("  no rule does")
+
+
+def _brief(spec: Spec, rule: Rule) -> None:
+    """A rule in words, with its formulas and what profiles change of it."""
+    under = f", only {' '.join(rule.profile)}" if rule.profile else ""
+    click.echo(f"{rule.id}  ({rule.level}{under})")
+    _says(rule.says)
+    if isinstance(rule, CallRule) and rule.returns:
+        click.echo(f"  {rule.call} returns {', '.join(rule.returns)}")
+    _formulas(rule)
+    for profile in spec.profiles.values():
+        for delta in (d for d in profile.deltas if d.rule == rule.id):
+            click.echo(f"  under {profile.name}, {delta.field}: {_value(delta.value)}. {_flat(delta.says)}")
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "nothing"
+    return ", ".join(value) if isinstance(value, tuple) else _flat(value)
 
 
 # -- transitions ---------------------------------------------------------------------------------
@@ -232,28 +298,6 @@ def _moved(spec: Spec, what: str, found: list[Transition]) -> None:
 # -- rules ---------------------------------------------------------------------------------------
 
 
-def _through(spec: Spec, topic: str) -> set[str]:
-    """The word, and the defines that it is in, directly or through others."""
-    found: set[str] = set()
-    todo = {topic}
-    while todo:
-        found |= todo
-        todo = {str(d.name) for d in spec.defines.values() if found & _words(str(d.body))} - found
-    return found
-
-
-def _mentioning(spec: Spec, *topics: str) -> Iterator[Rule]:
-    """The rules whose formulas hold one of these words."""
-    for rule in spec.rules.values():
-        texts = [getattr(rule, f, None) for f in ("cause", "when", "outputs", "do", "undefined")]
-        if any(not _words(str(t)).isdisjoint(topics) for t in texts if t is not None):
-            yield rule
-
-
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text))
-
-
 def _rules(spec: Spec, rules: Iterable[Rule], whole: int = WHOLE) -> bool:
     found = list(rules)
     if len(found) <= whole:
@@ -285,16 +329,20 @@ def rule_whole(spec: Spec, rule: Rule) -> None:
                 click.echo("  unchanged: everything")
     else:
         click.echo(f"  family:    {rule.family}")
-    for name in ("cause", "when", "outputs", "do", "undefined"):
-        text = getattr(rule, name, None)
-        if text is not None:
-            body = textwrap.dedent(str(text)).strip().replace("\n", "\n             ")
-            click.echo(f"  {name + ':':10} {body}")
+    _formulas(rule)
     _sources(spec, rule.sources)
     reason = reasons().get(str(rule.id))
     if reason is not None:
         need = f" (a backend with {reason.capability})" if reason.capability else ""
         click.echo(f"  not fired: {reason.text}{need}")
+
+
+def _formulas(rule: Rule) -> None:
+    for name in FORMULAS:
+        text = getattr(rule, name, None)
+        if text is not None:
+            body = textwrap.dedent(str(text)).strip().replace("\n", "\n             ")
+            click.echo(f"  {name + ':':10} {body}")
 
 
 def _says(text: object) -> None:

@@ -24,6 +24,7 @@ from verbs_spec.sources import weak
 APIS_TRANSPORT = "roce"
 HEADS = {
     "rules": ("rule", "level", "status", "says"),
+    "questions": ("question", "answered by"),
     "profiles": ("profile", "kind", "summary"),
     "adapters": ("adapter", "what it is"),
     "programs": ("program", "kind", "fixture", "says"),
@@ -37,6 +38,8 @@ def show(what: str) -> int:
     rows: list[tuple[str, ...]] = []
     if what == "rules":
         rows = [(str(r.id), r.level, r.status, _one(r.says)) for r in spec.rules.values()]
+    elif what == "questions":
+        rows = [(str(q.asks[0]), ", ".join(map(str, q.answers))) for q in spec.questions]
     elif what == "profiles":
         rows = [
             (str(p.name), f"draft {p.kind}" if p.draft else p.kind, _one(p.summary)) for p in spec.profiles.values()

@@ -42,6 +42,20 @@ def transitions(model: Model, old: str, new: str) -> list[Transition]:
     return list(found)
 
 
+def open_causes(model: Model, old: str, new: str) -> list[str]:
+    """The causes of calls that may make this transition, without those that the two states rule out."""
+    kinds = {name for name, values in states(model).items() if old in values and new in values}
+    found: dict[str, None] = {}
+    for code in model.calls.values():
+        for case in code.successes:
+            for stmt, tests in _assigns(case.body):
+                facts = _facts(stmt, old, new) if stmt.value.type.name in kinds else None
+                if facts is not None and not _contradicts(tests, facts):
+                    guards = {c.id: c.guard_tree for c in code.causes if c.guard_tree is not None}
+                    found.update(dict.fromkeys(c for c, tree in guards.items() if value(tree, facts) is not False))
+    return list(found)
+
+
 def states(model: Model) -> dict[str, tuple[str, ...]]:
     """The enumerations that some rule assigns a value of: the states that there are."""
     bodies = [c.body for code in model.calls.values() for c in code.cases]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from verbs_spec.document import Call, CallRule, Delta, Profile, Spec, StepFamily, StepRule
 from verbs_spec.errors import SpecError, listed, near
+from verbs_spec.questions import check_questions
 from verbs_spec.sources import check_sources
 from verbs_spec.text import Text
 
@@ -31,6 +32,7 @@ def check(spec: Spec) -> Spec:
             _known(rule_id, spec.rules, "rule", "'at' of a ghost")
     _check_profiles(spec)
     check_sources(spec)
+    check_questions(spec)
     return spec
 
 

@@ -270,6 +270,27 @@ class Document:
 
 
 @dataclass(frozen=True)
+class Find:
+    """Rules that answer a question, by what they have in common; a value is a word, or the slot of its key's name."""
+
+    terms: Mapping[Text, Text]
+    where: Where
+
+    def __str__(self) -> str:
+        return "the rules with " + ", ".join(f"{key} {value}" for key, value in self.terms.items())
+
+
+@dataclass(frozen=True)
+class Question:
+    """What people ask, in several wordings with slots such as `{verb}`, and what of the specification answers it."""
+
+    id: Text
+    asks: tuple[Text, ...]
+    answers: tuple[Text | Find, ...]
+    object: str
+
+
+@dataclass(frozen=True)
 class Profile:
     """An API, a transport, or a feature that a device may have: what differs from the common base."""
 
@@ -305,6 +326,7 @@ class Spec:
     ghosts: tuple[Ghost, ...]
     invariants: tuple[Invariant, ...]
     unspecified: tuple[Unspecified, ...]
+    questions: tuple[Question, ...]
     profiles: Mapping[str, Profile]
     digest: str
     documents: Mapping[str, Document] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path, PurePath
 
-from verbs_spec import entries, sources
+from verbs_spec import entries, questions, sources
 from verbs_spec.checks import check
 from verbs_spec.document import (
     Call,
@@ -19,6 +19,7 @@ from verbs_spec.document import (
     Invariant,
     ObjectKind,
     Profile,
+    Question,
     Record,
     Spec,
     StepFamily,
@@ -28,7 +29,7 @@ from verbs_spec.errors import SpecError, Where
 from verbs_spec.nodes import Entry, text, unique
 from verbs_spec.text import Node, Text, read
 
-_SECTIONS = "enums records objects define choices calls steps ghosts invariants unspecified"
+_SECTIONS = "enums records objects define choices calls steps ghosts invariants unspecified questions"
 
 
 def load(folder: Path | None = None) -> Spec:
@@ -100,6 +101,7 @@ class _Draft:
         self.ghosts: list[Ghost] = []
         self.invariants: list[Invariant] = []
         self.unspecified: list[Unspecified] = []
+        self.questions: list[Question] = []
         self.profiles: dict[str, Profile] = {}
         self.documents: Mapping[str, Document] = {}
         self._names: dict[str, Where] = {}
@@ -140,6 +142,9 @@ class _Draft:
         for node in entry.elements("unspecified"):
             self.unspecified.append(entries.unspecified(node, stem))
             unique(self.unspecified[-1].id, self._ids, "the id")
+        for node in entry.elements("questions"):
+            self.questions.append(questions.question(node, stem))
+            unique(self.questions[-1].id, self._ids, "the id")
 
     def _add_declarations(self, entry: Entry, stem: str) -> None:
         for name, node in entry.items("enums"):
@@ -173,6 +178,7 @@ class _Draft:
             ghosts=tuple(self.ghosts),
             invariants=tuple(self.invariants),
             unspecified=tuple(self.unspecified),
+            questions=tuple(self.questions),
             profiles=self.profiles,
             digest=digest,
             documents=self.documents,

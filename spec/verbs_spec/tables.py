@@ -205,6 +205,15 @@ def _page(spec: Spec, name: str) -> str:
             if each.object == name
         ),
     )
+    parts += _section(
+        "Questions",
+        ["`verbspec explain`", "answered by"],
+        (
+            [_lines(_prose(ask) for ask in each.asks), _lines(_code(str(answer)) for answer in each.answers)]
+            for each in spec.questions
+            if each.object == name
+        ),
+    )
     return "\n".join(parts)
 
 

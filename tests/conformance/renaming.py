@@ -22,6 +22,7 @@ PROSE = {
     "sources",
     "summary",
     "summaries",
+    "asks",
     "doc",
     "reason",
     "returns",

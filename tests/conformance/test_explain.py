@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import resources
 from typing import Any
 
 import pytest
@@ -9,8 +10,11 @@ from cli import verbspec
 
 from verbs_adapters.contract import Answer
 from verbs_adapters.softhca import SoftHca
+from verbs_conformance.explain import question
 from verbs_conformance.target import engine, load
 from verbs_conformance.transitions import states, transitions
+from verbs_spec.document import Spec
+from verbs_spec.loader import loads
 
 WAY = ("RESET", "INIT", "RTR", "RTS")
 
@@ -112,3 +116,65 @@ def test_states_are_what_rules_assign() -> None:
 
     assert {"qp_state", "mr_state"} <= found.keys()
     assert "opcode" not in found
+
+
+QUESTIONS = [
+    ("which completions follow ERR", "sq/flush", "WR_FLUSH_ERR", "WR_FLUSHED"),
+    ("what does LOCAL_INV on an invalid region do", "inv/again", "finish(w, SUCCESS)", "finish(w, LOC_QP_OP_ERR)"),
+    ("why EINVAL from modify_qp RTS to INIT", "qp/modify-illegal", "returns: [EINVAL]", "returns: [EINVAL, EPERM]"),
+]
+
+
+def edited(rule: str, old: str, new: str) -> Spec:
+    """The specification with what one rule says in other words."""
+    root = resources.files("verbs_spec")
+    files = {
+        f"{part}/{each.name}": each.read_text(encoding="utf-8")
+        for part in ("rules", "profiles")
+        for each in root.joinpath(part).iterdir()
+    }
+    file, text = next((name, text) for name, text in files.items() if f"- id: {rule}\n" in text)
+    before, mark, after = text.partition(f"- id: {rule}\n")
+    assert old in after.partition("- id:")[0]
+    return loads({**files, file: before + mark + after.replace(old, new, 1)})
+
+
+@pytest.mark.parametrize(("asked", "rule", "old", "new"), QUESTIONS)
+def test_an_answer_changes_with_its_rule(
+    asked: str, rule: str, old: str, new: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question(load(), asked)
+    before = capsys.readouterr().out
+    question(edited(rule, old, new), asked)
+    after = capsys.readouterr().out
+
+    assert f"\n{rule}  (" in before
+    changed = [line for line in after.splitlines() if line not in before.splitlines()]
+    assert changed
+    assert any(new.removeprefix("returns: [").rstrip("]") in line for line in changed)
+
+
+def test_a_refusal_is_of_those_states(capsys: pytest.CaptureFixture[str]) -> None:
+    question(load(), "why EINVAL from modify_qp RESET to RTS")
+    assert "qp/no-stream  (" not in capsys.readouterr().out
+
+    question(load(), "Why does modify_qp, RTR -> RTS, return EINVAL?")
+    assert "qp/no-stream  (may, only iwarp)" in capsys.readouterr().out
+
+
+def test_what_is_no_question_names_the_nearest() -> None:
+    ended = verbspec("explain", "Which completions come after ERR?")
+
+    assert ended.code == 4
+    assert "The nearest that have an answer:\n  which completions follow ERR\n" in ended.text
+
+
+def test_every_question_has_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    spec = load()
+    for each in spec.questions:
+        for ask in each.asks:
+            if "{" not in ask:
+                question(spec, str(ask))
+                told = capsys.readouterr().out
+                assert told.startswith(f"{ask}? ({each.id})"), ask
+                assert "no rule does" not in told

@@ -48,6 +48,11 @@ def delta(*texts: str) -> Mapping[str, str]:
     return {"rules/mr.yaml": rules, "profiles/ib.yaml": f"{IB}deltas:\n{rows}"}
 
 
+def question(text: str) -> str:
+    """A rules file with one call and one question; what is given begins on line 6, column 6."""
+    return doc(f"calls:\n  a: {{rules: [{OK}]}}\nquestions:\n  - {{{text}}}\n")
+
+
 ROWS: list[tuple[str, str | Mapping[str, str], str]] = [
     # YAML
     ("empty file", "", "rules/mr.yaml:1:1: the file is empty"),
@@ -133,7 +138,7 @@ ROWS: list[tuple[str, str | Mapping[str, str], str]] = [
         "unknown key of the file",
         doc("enum: {}"),
         "rules/mr.yaml:3:1: unknown key 'enum' in the file mr.yaml; the keys are object, summary, "
-        "enums, records, objects, define, choices, calls, steps, ghosts, invariants, unspecified; did "
+        "enums, records, objects, define, choices, calls, steps, ghosts, invariants, unspecified, questions; did "
         "you mean 'enums'?",
     ),
     (
@@ -562,6 +567,58 @@ ROWS: list[tuple[str, str | Mapping[str, str], str]] = [
         "redefinition twice",
         redefinition("define: f, value: a", "define: f, value: a + 2"),
         "profiles/ib.yaml:6:14: profile ib redefines f twice, first at profiles/ib.yaml:5:14",
+    ),
+    (
+        "question about nothing",
+        question('id: mr/q, asks: ["what is it"], answers: [mr/ok]'),
+        "rules/mr.yaml:6:23: 'what is it' of question mr/q has no word but common ones; say what it is about",
+    ),
+    (
+        "question without answers",
+        question("id: mr/q, asks: [why], answers: []"),
+        "rules/mr.yaml:6:5: question mr/q has no answers; name a rule, a choice or a find that answers it",
+    ),
+    (
+        "question answered by nothing",
+        question("id: mr/q, asks: [why], answers: [mr/okk]"),
+        "rules/mr.yaml:6:39: an answer of question mr/q is 'mr/okk', which nothing declares; did you mean 'mr/ok'?",
+    ),
+    (
+        "question asked twice",
+        question("id: mr/q, asks: [why mr, what is the MR why], answers: [mr/ok]"),
+        "rules/mr.yaml:6:31: question mr/q asks 'what is the MR why', which is asked already, at rules/mr.yaml:6:23",
+    ),
+    (
+        "find of nothing",
+        question("id: mr/q, asks: [why], answers: [{}]"),
+        "rules/mr.yaml:6:39: a find of question mr/q is empty; it must have one of "
+        "verb, returns, mentions, object, from, to",
+    ),
+    (
+        "find of an unknown verb",
+        question("id: mr/q, asks: [why], answers: [{verb: b}]"),
+        "rules/mr.yaml:6:46: 'verb' of a find of question mr/q is 'b', which nothing declares",
+    ),
+    (
+        "find of half a transition",
+        question("id: mr/q, asks: [why], answers: [{from: A}]"),
+        "rules/mr.yaml:6:39: a find of question mr/q has one of 'from' and 'to'; a transition has both",
+    ),
+    (
+        "slot of another key",
+        question("id: mr/q, asks: ['why {verb}'], answers: [{verb: '{returns}'}]"),
+        "rules/mr.yaml:6:55: 'verb' of a find of question mr/q is '{returns}'; its slot is '{verb}'",
+    ),
+    (
+        "slot that nothing uses",
+        question("id: mr/q, asks: ['why {verb}'], answers: [mr/ok]"),
+        "rules/mr.yaml:6:23: 'why {verb}' of question mr/q has the slot '{verb}', which no find uses; the slots are "
+        "(none)",
+    ),
+    (
+        "slot that is not asked for",
+        question("id: mr/q, asks: [why], answers: [{verb: '{verb}'}]"),
+        "rules/mr.yaml:6:46: a find of question mr/q uses the slot '{verb}', which 'why' does not have",
     ),
 ]
 
