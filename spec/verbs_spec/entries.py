@@ -126,12 +126,12 @@ def call(name: Text, node: Node, file: str) -> Call:
     """An entry of `calls`."""
     nodes.name(name, "a call's name")
     entry = Entry(node, f"call {name}", required="rules", optional="params outputs profile shapes across")
-    params = _typed(entry, "params")
-    outputs = _typed(entry, "outputs")
+    params = typed(entry, "params")
+    outputs = typed(entry, "outputs")
     for key in outputs.keys() & params.keys():
         raise SpecError(f"{key!r} is both a parameter and an output of call {name}", outputs[key].where)
-    shapes: dict[str, Shape] = {shape: _shape(shape, node, name, params) for shape, node in entry.items("shapes")}
-    rules = tuple(_call_rule(each, name, file) for each in entry.elements("rules"))
+    shapes: dict[str, Shape] = {key: shape(key, node, name, params) for key, node in entry.items("shapes")}
+    rules = tuple(call_rule(each, name, file) for each in entry.elements("rules"))
     across = entry.optional("across", nodes.names) or ()
     for each in across:
         if each not in params:
@@ -139,7 +139,7 @@ def call(name: Text, node: Node, file: str) -> Call:
                 f"{str(each)!r} in 'across' of call {name} is no parameter; the parameters are {listed(params)}",
                 each.where,
             )
-    return Call(name, params, outputs, shapes, _profile(entry), rules, file, across)
+    return Call(name, params, outputs, shapes, profiles(entry), rules, file, across)
 
 
 def family(name: Text, node: Node, file: str) -> StepFamily:
@@ -158,8 +158,8 @@ def family(name: Text, node: Node, file: str) -> StepFamily:
         },
         entry.optional("domain", expression),
         entry.optional("optional", nodes.boolean) or False,
-        _profile(entry),
-        tuple(_step_rule(each, name, file) for each in entry.elements("rules")),
+        profiles(entry),
+        tuple(step_rule(each, name, file) for each in entry.elements("rules")),
         file,
     )
 
@@ -219,14 +219,15 @@ def profile(node: Node, stem: str) -> Profile:
     )
 
 
-def _shape(name: Text, node: Node, call: str, params: Mapping[str, Text]) -> Shape:
+def shape(name: Text, node: Node, call: str, params: Mapping[str, Text]) -> Shape:
+    """An entry of `shapes`."""
     what = f"shape {nodes.name(name, f'the name of a shape of {call}')} of call {call}"
     found = mapping(node, what)
     menus: dict[str, tuple[Text, ...]] = {}
-    profiles: tuple[Text, ...] = ()
+    only: tuple[Text, ...] = ()
     for key, value in found.items():
         if key == "profile":
-            profiles = texts(value, f"'profile' of {what}")
+            only = texts(value, f"'profile' of {what}")
         elif key in params or key.startswith("_"):
             menu = f"{str(key)!r} of {what}"
             menus[key] = tuple(expression(each, f"an element of {menu}") for each in sequence(value, menu))
@@ -236,10 +237,11 @@ def _shape(name: Text, node: Node, call: str, params: Mapping[str, Text]) -> Sha
                 "name of its own begins with '_'",
                 key.where,
             )
-    return Shape(name, profiles, menus)
+    return Shape(name, only, menus)
 
 
-def _call_rule(node: Node, call: Text, file: str) -> CallRule:
+def call_rule(node: Node, call: Text, file: str) -> CallRule:
+    """A rule of a call."""
     entry = Entry(
         node,
         _named("rule", node),
@@ -260,7 +262,8 @@ def _call_rule(node: Node, call: Text, file: str) -> CallRule:
     )
 
 
-def _step_rule(node: Node, family: Text, file: str) -> StepRule:
+def step_rule(node: Node, family: Text, file: str) -> StepRule:
+    """A rule of a family of steps."""
     entry = Entry(node, _named("rule", node), required="id sources says", optional=f"{_COMMON} when do")
     return StepRule(
         family=family,
@@ -287,7 +290,7 @@ def _common(entry: Entry, file: str) -> _Common:
         "status": entry.optional("status", lambda node, what: nodes.word(node, what, STATUSES)) or "draft",
         "sources": entry.required("sources", texts),
         "says": entry.required("says", text),
-        "profile": _profile(entry),
+        "profile": profiles(entry),
         "object": file,
     }
 
@@ -328,13 +331,14 @@ def _field(name: Text, node: Node, what: str) -> FieldDecl:
     return FieldDecl(name, text(node, f"the type of {what}"))
 
 
-def _typed(entry: Entry, key: str) -> dict[str, Text]:
+def typed(entry: Entry, key: str) -> dict[str, Text]:
     """Names with types."""
     what = f"a name in {key!r} of {entry.what}"
     return {nodes.name(each, what): text(node, f"the type of {str(each)!r}") for each, node in entry.items(key)}
 
 
-def _profile(entry: Entry) -> tuple[Text, ...]:
+def profiles(entry: Entry) -> tuple[Text, ...]:
+    """The profiles without which an entry is left out."""
     return entry.optional("profile", texts) or ()
 
 

@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path, PurePath
 
 from verbs_spec import entries, questions, sources
+from verbs_spec.additions import Additions
 from verbs_spec.checks import check
 from verbs_spec.document import (
     Call,
@@ -29,7 +30,7 @@ from verbs_spec.errors import SpecError, Where
 from verbs_spec.nodes import Entry, text, unique
 from verbs_spec.text import Node, Text, read
 
-_SECTIONS = "enums records objects define choices calls steps ghosts invariants unspecified questions"
+_SECTIONS = "enums records objects define choices calls steps also ghosts invariants unspecified questions"
 
 
 def load(folder: Path | None = None) -> Spec:
@@ -104,6 +105,7 @@ class _Draft:
         self.questions: list[Question] = []
         self.profiles: dict[str, Profile] = {}
         self.documents: Mapping[str, Document] = {}
+        self.additions = Additions()
         self._names: dict[str, Where] = {}
         self._ids: dict[str, Where] = {}
         self._calls: dict[str, Where] = {}
@@ -125,6 +127,10 @@ class _Draft:
             raise SpecError(f"object {stem!r} has a file already, at {self.summaries[stem].where.file}", found.where)
         self.summaries[stem] = entry.required("summary", text)
         self._add_declarations(entry, stem)
+        self._add_behaviour(entry, stem)
+        self._add_remarks(entry, stem)
+
+    def _add_behaviour(self, entry: Entry, stem: str) -> None:
         for name, node in entry.items("calls"):
             unique(name, self._calls, "the call")
             call = self.calls[name] = entries.call(name, node, stem)
@@ -135,6 +141,10 @@ class _Draft:
             family = self.families[name] = entries.family(name, node, stem)
             for step in family.rules:
                 unique(step.id, self._ids, "the id")
+        if "also" in entry:
+            self.additions.note(entry.node_of("also"), stem)
+
+    def _add_remarks(self, entry: Entry, stem: str) -> None:
         self.ghosts += (entries.ghost(node, stem) for node in entry.elements("ghosts"))
         for node in entry.elements("invariants"):
             self.invariants.append(entries.invariant(node, stem))
@@ -166,6 +176,11 @@ class _Draft:
             unique(name, self._names, "the name")
 
     def spec(self, digest: str) -> Spec:
+        """All that was read, with what files add to others."""
+        self.additions.to_enums(self.enums, lambda each: unique(each, self._names, "the name"))
+        self.additions.to_objects(self.objects)
+        self.additions.to_calls(self.calls, lambda each: unique(each, self._ids, "the id"))
+        self.additions.to_steps(self.families, lambda each: unique(each, self._ids, "the id"))
         return Spec(
             summaries=self.summaries,
             enums=self.enums,

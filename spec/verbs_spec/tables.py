@@ -152,9 +152,13 @@ def _page(spec: Spec, name: str) -> str:
     for call in spec.calls.values():
         if call.object == name:
             parts += _call(spec, call)
+        elif added := [rule for rule in call.rules if rule.object == name]:
+            parts += [_heading(f"Call `{call.name}`, more", call.object), _call_rules(spec, added)]
     for family in spec.families.values():
         if family.object == name:
             parts += _family(spec, family)
+        elif more := [rule for rule in family.rules if rule.object == name]:
+            parts += [_heading(f"Steps `{family.name}`, more", family.object), _step_rules(spec, more)]
     parts += _section(
         "Under profiles",
         ["rule", "profile", "replaces", "by", "why", "sources"],
@@ -274,10 +278,24 @@ def _call(spec: Spec, call: Call) -> list[str]:
     if call.shapes:
         shown = ([_shape(shape), _menus(shape)] for shape in call.shapes.values())
         parts.append(_table(["tested as", "with one of, the usual one first"], shown))
-    ways = sorted(call.rules, key=lambda rule: rule.cause is not None)
+    parts.append(_call_rules(spec, [rule for rule in call.rules if rule.object == call.object]))
+    return [*parts, *_elsewhere(call)]
+
+
+def _call_rules(spec: Spec, rules: Iterable[CallRule]) -> str:
+    ways = sorted(rules, key=lambda rule: rule.cause is not None)
     rows = ([_rule(rule), _condition(rule), _outcome(rule), _code(rule.do), *_reasons(spec, rule)] for rule in ways)
-    parts.append(_table(["rule", "condition", "returns", "effect", "in words", "sources"], rows))
-    return parts
+    return _table(["rule", "condition", "returns", "effect", "in words", "sources"], rows)
+
+
+def _elsewhere(part: Call | StepFamily) -> list[str]:
+    """Where more of its rules stand."""
+    pages = dict.fromkeys(rule.object for rule in part.rules if rule.object != part.object)
+    return [f"More in {', '.join(f'[{each}]({each}.md)' for each in pages)}.\n"] if pages else []
+
+
+def _heading(words: str, page: str) -> str:
+    return f"## {words}\n\nBegun in [{page}]({page}.md).\n"
 
 
 def _shape(shape: Shape) -> str:
@@ -300,9 +318,13 @@ def _family(spec: Spec, family: StepFamily) -> list[str]:
         about.append("may run but need not")
     if family.profile:
         about.append(f"only under {_codes(family.profile)}")
-    rows = ([_rule(rule), _condition(rule), _code(rule.do), *_reasons(spec, rule)] for rule in family.rules)
-    table = _table(["rule", "condition", "effect", "in words", "sources"], rows)
-    return [f"## Steps `{family.name}`\n", f"{', '.join(about)}.\n", table]
+    table = _step_rules(spec, [rule for rule in family.rules if rule.object == family.object])
+    return [f"## Steps `{family.name}`\n", f"{', '.join(about)}.\n", table, *_elsewhere(family)]
+
+
+def _step_rules(spec: Spec, rules: Iterable[StepRule]) -> str:
+    rows = ([_rule(rule), _condition(rule), _code(rule.do), *_reasons(spec, rule)] for rule in rules)
+    return _table(["rule", "condition", "effect", "in words", "sources"], rows)
 
 
 def _rule(rule: Rule) -> str:

@@ -138,7 +138,7 @@ ROWS: list[tuple[str, str | Mapping[str, str], str]] = [
         "unknown key of the file",
         doc("enum: {}"),
         "rules/mr.yaml:3:1: unknown key 'enum' in the file mr.yaml; the keys are object, summary, "
-        "enums, records, objects, define, choices, calls, steps, ghosts, invariants, unspecified, questions; did "
+        "enums, records, objects, define, choices, calls, steps, also, ghosts, invariants, unspecified, questions; did "
         "you mean 'enums'?",
     ),
     (
