@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from verbs_spec.document import Call, CallRule, Delta, Profile, Spec, StepFamily, StepRule
 from verbs_spec.errors import SpecError, listed, near
+from verbs_spec.nodes import ERRNOS, no_result
 from verbs_spec.questions import check_questions
 from verbs_spec.sources import check_sources
 from verbs_spec.text import Text
@@ -16,6 +17,7 @@ _SHOWN = 12  # names that a message lists before it says how many there are
 
 def check(spec: Spec) -> Spec:
     """The same specification, or an error."""
+    _check_results(spec)
     for call in spec.calls.values():
         check_call(call)
     for family in spec.families.values():
@@ -92,6 +94,40 @@ def _check_whens(rules: Sequence[CallRule | StepRule], what: str, selected: bool
             raise SpecError(f"{what}, and {rule.id} has no 'when'; each must say when it applies", rule.where)
 
 
+def _check_results(spec: Spec) -> None:
+    """What rules and deltas say that a call returns is 0, an errno, or a word of some API."""
+    words = {word for profile in spec.profiles.values() for word in profile.results}
+    named = [
+        (each, f"{key!r} of rule {rule.id}")
+        for rule in spec.rules.values()
+        if isinstance(rule, CallRule)
+        for key, values in (("returns", rule.returns), ("prefer", rule.prefer))
+        for each in values
+    ]
+    named += [
+        (each, f"'value' of a delta of profile {profile.name}")
+        for profile in spec.profiles.values()
+        for delta in profile.deltas
+        if delta.field in ("returns", "prefer") and isinstance(delta.value, tuple)
+        for each in delta.value
+    ]
+    for each, what in named:
+        if each != "0" and each not in ERRNOS and each not in words:
+            raise no_result(each, what, words)
+
+
+def _check_like(profile: Profile, spec: Spec) -> None:
+    if profile.like is None:
+        return
+    apis = [each.name for each in spec.profiles.values() if each.kind == "api" and each is not profile]
+    _known(profile.like, apis, "API profile", f"'like' of profile {profile.name}")
+    if spec.profiles[profile.like].like is not None:
+        raise SpecError(
+            f"profile {profile.name} is like {profile.like}, which is like another itself; name that one",
+            profile.like.where,
+        )
+
+
 def _check_deltas(profile: Profile, spec: Spec) -> None:
     earlier: dict[tuple[str, str], Delta] = {}
     for delta in profile.deltas:
@@ -139,6 +175,7 @@ def _check_profiles(spec: Spec) -> None:
         for each in profiles:
             _known(each, spec.profiles, "profile", what)
     for profile in spec.profiles.values():
+        _check_like(profile, spec)
         _check_deltas(profile, spec)
         _check_redefinitions(profile, spec)
 

@@ -291,6 +291,16 @@ class Question:
 
 
 @dataclass(frozen=True)
+class ResultWord:
+    """A word that an API has for what its calls return, and the errnos of the common rules that it stands for."""
+
+    name: Text
+    of: tuple[Text, ...]
+    says: Text
+    sources: tuple[Text, ...]
+
+
+@dataclass(frozen=True)
 class Profile:
     """An API, a transport, or a feature that a device may have: what differs from the common base."""
 
@@ -301,6 +311,8 @@ class Profile:
     defines: tuple[Redefinition, ...] = ()
     capability: tuple[Text, ...] = ()  # of a feature: a device has it that declares one of these
     draft: bool = False  # of a feature: no device is judged by it unless that is asked for
+    results: Mapping[str, ResultWord] = field(default_factory=dict)  # of an API: its own words
+    like: Text | None = None  # of an API: the one whose deltas and redefinitions it begins with
 
 
 @dataclass(frozen=True)

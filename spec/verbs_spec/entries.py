@@ -27,7 +27,9 @@ from verbs_spec.document import (
     Level,
     Param,
     Profile,
+    ProfileKind,
     Redefinition,
+    ResultWord,
     Shape,
     Status,
     StepFamily,
@@ -40,7 +42,9 @@ from verbs_spec.nodes import Entry, expression, mapping, sequence, slug, text, t
 from verbs_spec.text import Map, Node, Text
 
 _COMMON = "level status profile"
-_PROFILE = "defines deltas capability status"
+_PROFILE = "defines deltas capability status results like"
+_ONLY: dict[str, ProfileKind] = {"capability": "feature", "status": "feature", "results": "api", "like": "api"}
+_A = {"api": "an API", "transport": "a transport", "feature": "a feature"}
 _SIGNATURE = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
 _PARAM = re.compile(r"\s*([A-Za-z_]\w*)\s*:\s*(.*\S)\s*", re.DOTALL)
 
@@ -203,10 +207,10 @@ def profile(node: Node, stem: str) -> Profile:
             f"profile {str(name)!r} stands in the file {stem}.yaml; the two names must be equal", name.where
         )
     kind = entry.required("kind", lambda node, what: nodes.word(node, what, PROFILE_KINDS))
-    for key in ("capability", "status"):
-        if key in entry and kind != "feature":
+    for key, wanted in _ONLY.items():
+        if key in entry and kind != wanted:
             raise SpecError(
-                f"profile {stem} is of kind {kind}, and only a feature has {key!r}: leave it out", entry.where
+                f"profile {stem} is of kind {kind}, and only {_A[wanted]} has {key!r}: leave it out", entry.where
             )
     return Profile(
         name,
@@ -216,6 +220,24 @@ def profile(node: Node, stem: str) -> Profile:
         tuple(_redefinition(each, name) for each in entry.elements("defines")),
         entry.optional("capability", nodes.names) or (),
         entry.optional("status", lambda node, what: _one_of(node, what, ("draft", "reviewed"))) == "draft",
+        {str(word): _result(word, each, name) for word, each in entry.items("results")},
+        entry.optional("like", text),
+    )
+
+
+def _result(word: Text, node: Node, profile: Text) -> ResultWord:
+    what = f"the result {str(word)!r} of profile {profile}"
+    if not nodes.RESULT.fullmatch(word):
+        raise SpecError(
+            f"{what} is no word of an API's own; one has capital letters and digits with an underscore between",
+            word.where,
+        )
+    entry = Entry(node, what, required="says sources", optional="for")
+    return ResultWord(
+        word,
+        entry.optional("for", nodes.errnos) or (),
+        entry.required("says", text),
+        entry.required("sources", texts),
     )
 
 

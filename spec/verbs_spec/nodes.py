@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from verbs_spec.errors import SpecError, Where, listed, near
@@ -21,6 +21,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-9]+)*")
 BINDER = re.compile(r"\s*([A-Za-z_]\w*)\s+in\s+([A-Za-z_]\w*)\s*")
 TAKE = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*(\S.*)", re.DOTALL)
+RESULT = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 ERRNOS = frozenset(errno.errorcode.values()) | {"EOPNOTSUPP", "ENOTSUP"}
 
 # What the expression language and the types call their own; a declared name would hide them.
@@ -193,14 +194,28 @@ def boolean(node: Node, what: str) -> bool:
 
 
 def results(node: Node, what: str) -> tuple[Text, ...]:
-    """A list of what a call may return: "0" or names of errnos."""
+    """A list of what a call may return: "0", names of errnos, or words that an API profile declares."""
+    found = texts(node, what)
+    for each in found:
+        if each != "0" and each not in ERRNOS and not RESULT.fullmatch(each):
+            raise no_result(each, what, ())
+    return found
+
+
+def no_result(found: Text, what: str, words: Iterable[str]) -> SpecError:
+    """The error for what no call returns; `words` are those of the API profiles."""
+    own = sorted(words)
+    allowed = "0, the name of an errno or a result of an API profile" if own else "0 or the name of an errno"
+    hint = near(found, own) or near(found, sorted(ERRNOS))
+    return SpecError(f"{what} names {str(found)!r}; a call returns {allowed}{hint}", found.where)
+
+
+def errnos(node: Node, what: str) -> tuple[Text, ...]:
+    """A list of "0" and names of errnos."""
     found = texts(node, what)
     for each in found:
         if each != "0" and each not in ERRNOS:
-            raise SpecError(
-                f"{what} names {str(each)!r}; a call returns 0 or the name of an errno{near(each, sorted(ERRNOS))}",
-                each.where,
-            )
+            raise no_result(each, what, ())
     return found
 
 

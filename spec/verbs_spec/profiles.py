@@ -2,7 +2,8 @@
 
 A part with a `profile` list that names APIs, but not this one, is left out, and so for transports; a list of
 both wants one of each. A part that names features is left out unless all of them are there. The deltas of the
-chosen profiles replace fields of the rules that remain, and their redefinitions what a define stands for.
+chosen profiles replace fields of the rules that remain, and their redefinitions what a define stands for. Errnos
+that a rule returns become the API's own words, if it has some.
 """
 
 from __future__ import annotations
@@ -13,8 +14,20 @@ from itertools import combinations
 from typing import Any, TypeVar
 
 from verbs_spec.checks import check_call, check_family
-from verbs_spec.document import Call, Delta, Lacking, Profile, ProfileKind, Redefinition, Rule, Spec, StepFamily
+from verbs_spec.document import (
+    Call,
+    CallRule,
+    Delta,
+    Lacking,
+    Profile,
+    ProfileKind,
+    Redefinition,
+    Rule,
+    Spec,
+    StepFamily,
+)
 from verbs_spec.errors import ProfileError, SpecError, listed, near
+from verbs_spec.nodes import ERRNOS
 from verbs_spec.text import Text
 
 RuleT = TypeVar("RuleT", bound=Rule)
@@ -24,9 +37,10 @@ def select(spec: Spec, api: str, transport: str, features: Sequence[str] = ()) -
     """What of a specification holds under these two profiles for a device with these features."""
     if spec.selected:
         raise ProfileError(f"{' and '.join(spec.selected)} are selected already; select from the whole specification")
-    both = (_profile(spec, api, "api"), _profile(spec, transport, "transport"))
+    chief = _profile(spec, api, "api")
+    both = (chief, _profile(spec, transport, "transport"))
     extra = tuple(_profile(spec, each, "feature") for each in features)
-    chosen = (*both, *extra)
+    chosen = (_whole(spec, chief), both[1], *extra)
     deltas: dict[str, list[Delta]] = {}
     for delta in _joined(*chosen):
         deltas.setdefault(delta.rule, []).append(delta)
@@ -39,7 +53,8 @@ def select(spec: Spec, api: str, transport: str, features: Sequence[str] = ()) -
         return {str(name) for name in profiles if spec.profiles[name].kind == "feature"} - {str(e.name) for e in extra}
 
     def rules(found: tuple[RuleT, ...]) -> tuple[RuleT, ...]:
-        return tuple(_changed(rule, deltas.get(rule.id, [])) for rule in found if applies(rule.profile))
+        there = (_changed(rule, deltas.get(rule.id, [])) for rule in found if applies(rule.profile))
+        return tuple(_worded(rule, chief) for rule in there)
 
     bodies = _bodies(*chosen)
     defines = {
@@ -102,6 +117,34 @@ def _profile(spec: Spec, name: str, kind: ProfileKind) -> Profile:
     if name not in known:
         raise ProfileError(f"{name!r} is no {kind} profile; known are {listed(known)}{near(name, known)}")
     return spec.profiles[name]
+
+
+def _whole(spec: Spec, api: Profile) -> Profile:
+    """An API with what it takes over from the one that it is like; its own rows take the place of that one's."""
+    if api.like is None:
+        return api
+    other = spec.profiles[api.like]
+    deltas = {(str(each.rule), str(each.field)): each for each in (*other.deltas, *api.deltas)}
+    defines = {str(each.define): each for each in (*other.defines, *api.defines)}
+    return replace(api, deltas=tuple(deltas.values()), defines=tuple(defines.values()))
+
+
+def _worded(rule: RuleT, api: Profile) -> RuleT:
+    """A rule with the API's own words for the errnos that it returns; an errno without a word stays."""
+    if not isinstance(rule, CallRule) or not api.results:
+        return rule
+
+    def words(found: Iterable[Text]) -> tuple[Text, ...]:
+        own = {each: [w.name for w in api.results.values() if each in w.of] or [each] for each in found}
+        return tuple(dict.fromkeys(word for each in found for word in own[each]))
+
+    for each in rule.returns:
+        if each != "0" and each not in ERRNOS and each not in api.results:
+            raise SpecError(
+                f"rule {rule.id} returns {each}, which is no result of {api.name}{near(each, list(api.results))}",
+                each.where,
+            )
+    return replace(rule, returns=words(rule.returns), prefer=words(rule.prefer))
 
 
 def _joined(*chosen: Profile) -> tuple[Delta, ...]:

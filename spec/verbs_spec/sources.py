@@ -78,6 +78,7 @@ def citations(spec: Spec) -> Iterator[Citation]:
     for profile in spec.profiles.values():
         groups += [(f"the delta of {d.rule} in profile {profile.name}", d.sources) for d in profile.deltas]
         groups += [(f"the redefinition of {d.define} in profile {profile.name}", d.sources) for d in profile.defines]
+        groups += [(f"the result {w.name} of profile {profile.name}", w.sources) for w in profile.results.values()]
     for by, sources in groups:
         yield from (Citation(each, by) for each in sources)
 

@@ -190,3 +190,73 @@ def test_what_a_device_declares_that_has_a_feature() -> None:
         spec = loads({"rules/mr.yaml": "object: mr\nsummary: S.", "profiles/windows.yaml": text} | files)
         assert capabilities(spec, "windows") == words
         assert spec.profiles["windows"].draft is draft
+
+
+WORDS = """
+results:
+  ND_DEVICE_BUSY: {for: [EBUSY], says: S., sources: [man]}
+  ND_NO_MEMORY: {for: [ENOMEM, EAGAIN], says: S., sources: [man]}
+  ND_RESOURCES: {for: [ENOMEM], says: S., sources: [man]}
+  ND_PENDING: {says: S., sources: [man]}
+"""
+CALL = "{id: mr/ok, sources: [man], says: S., returns: ['0']}"
+
+
+def results(returns: str, words: str = WORDS, field: str = "") -> tuple[tuple[str, ...], tuple[str, ...]]:
+    rules = f"calls: {{c: {{rules: [{CALL}, {{id: mr/no, sources: [man], says: S., cause: a, {returns}}}]}}}}"
+    rule = select(small(rules, words + field), "user", "ib").rules["mr/no"]
+    assert isinstance(rule, CallRule)
+    return tuple(map(str, rule.returns)), tuple(map(str, rule.prefer))
+
+
+def test_an_api_has_its_own_words() -> None:
+    busy = "returns: [EBUSY, EINVAL, ENOMEM], prefer: [ENOMEM]"
+    assert results(busy) == (
+        ("ND_DEVICE_BUSY", "EINVAL", "ND_NO_MEMORY", "ND_RESOURCES"),
+        ("ND_NO_MEMORY", "ND_RESOURCES"),
+    )
+    assert results("returns: [ENOMEM, EAGAIN]") == (("ND_NO_MEMORY", "ND_RESOURCES"), ())
+    assert results("returns: [ND_PENDING]") == (("ND_PENDING",), ())
+    delta = "deltas: [{rule: mr/no, field: returns, value: [ND_PENDING, EBUSY], sources: [man], says: S.}]"
+    assert results(busy.split(", prefer", maxsplit=1)[0], field=delta) == (("ND_PENDING", "ND_DEVICE_BUSY"), ())
+
+
+def test_a_word_that_no_api_has() -> None:
+    with pytest.raises(SpecError, match=r"names 'ND_PENDNG'; a call returns 0, .* did you mean 'ND_PENDING'"):
+        results("returns: [ND_PENDNG]")
+    with pytest.raises(SpecError, match="the result 'EINVAL' of profile user is no word of an API's own"):
+        results("returns: [EIO]", "results: {EINVAL: {says: S., sources: [man]}}")
+    other = {"profiles/other.yaml": f"profile: other\nkind: api\nsummary: S.\n{WORDS}"}
+    spec = loads(
+        {
+            "rules/mr.yaml": f"object: mr\nsummary: S.\ncalls: {{c: {{rules: [{CALL.replace('0', 'ND_PENDING')}]}}}}",
+            "profiles/user.yaml": "profile: user\nkind: api\nsummary: S.\nresults: {U_X: {says: S., sources: [man]}}",
+            "profiles/ib.yaml": "profile: ib\nkind: transport\nsummary: S.",
+            **other,
+        }
+    )
+    with pytest.raises(SpecError, match="rule mr/ok returns ND_PENDING, which is no result of user"):
+        select(spec, "user", "ib")
+
+
+def test_an_api_like_another() -> None:
+    rules = f"define: {{'f()': '1', 'g()': '1'}}\ncalls: {{c: {{rules: [{CALL}]}}}}"
+    row = "{rule: mr/ok, field: %s, value: '%s', sources: [man], says: S.}"
+    body = "{define: %s, value: '%s', sources: [man], says: S.}"
+    files = {
+        "rules/mr.yaml": f"object: mr\nsummary: S.\n{rules}",
+        "profiles/user.yaml": "profile: user\nkind: api\nsummary: S.\n"
+        f"deltas: [{row % ('do', 'a()')}, {row % ('outputs', 'x')}]\ndefines: [{body % ('f', 2)}, {body % ('g', 2)}]",
+        "profiles/win.yaml": "profile: win\nkind: api\nsummary: S.\nlike: user\n"
+        f"deltas: [{row % ('do', 'b()')}]\ndefines: [{body % ('g', 3)}]",
+        "profiles/ib.yaml": "profile: ib\nkind: transport\nsummary: S.",
+    }
+    chosen = select(loads(files), "win", "ib")
+    rule = chosen.rules["mr/ok"]
+    assert isinstance(rule, CallRule)
+    assert (rule.do, rule.outputs) == ("b()", "x")
+    assert (chosen.defines["f"].body, chosen.defines["g"].body) == ("2", "3")
+    with pytest.raises(SpecError, match="is like win, which is like another itself"):
+        loads({**files, "profiles/far.yaml": "profile: far\nkind: api\nsummary: S.\nlike: win"})
+    with pytest.raises(SpecError, match=r"names the API profile 'usr', .* did you mean 'user'"):
+        loads({**files, "profiles/far.yaml": "profile: far\nkind: api\nsummary: S.\nlike: usr"})

@@ -14,7 +14,7 @@ from verbs_adapters.contract import OK, VERBS, Answer
 from verbs_adapters.contract.verb import DEVICE
 
 _HEX = re.compile(r"(?:[0-9a-f]{2})*")
-_ERRNO = re.compile(r"E[A-Z0-9]+")
+_FAILURE = re.compile(r"E[A-Z0-9]+|[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 _MAX_NAT = 2**64 - 1
 
 
@@ -107,8 +107,8 @@ def wrong_answer(verb: str, answer: Answer) -> str | None:
     """What keeps `answer` from being an answer to `verb`, or None."""
     if answer.result == OK:
         return _wrong_outputs(verb, answer.out)
-    if not _ERRNO.fullmatch(answer.result):
-        return f"the result is {clip(repr(answer.result))}, neither '0' nor the name of an errno"
+    if not _FAILURE.fullmatch(answer.result):
+        return f"the result is {clip(repr(answer.result))}, neither '0' nor the name of an errno or of an API's status"
     if answer.out:
         return f"a call that failed ({answer.result}) has no outputs, here: {', '.join(answer.out)}"
     return None
