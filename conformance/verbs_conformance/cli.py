@@ -31,7 +31,7 @@ from verbs_conformance.waivers import BadWaivers
 from verbs_conformance.waivers_cli import waivers as waivers_
 from verbs_reports.results import ResultsError, read
 from verbs_reports.verdicts import exit_code
-from verbs_spec import tables
+from verbs_spec import facts, tables
 from verbs_spec.errors import ProfileError, SpecError
 from verbs_spec.profiles import features, select
 
@@ -188,7 +188,9 @@ def _one(words: Sequence[str]) -> str:
 
 
 @main.command("list")
-@click.argument("what", type=click.Choice(["rules", "questions", "profiles", "adapters", "faults", "programs"]))
+@click.argument(
+    "what", type=click.Choice(["rules", "questions", "profiles", "adapters", "facts", "faults", "programs"])
+)
 def list_(what: str) -> int:
     """List what there is."""
     return listing.show(what)
@@ -238,10 +240,13 @@ def check(folder: Path) -> int:
 @click.option(
     "--only", metavar="GLOB", help="Search programs for these rules, as 'mr/*', and keep the others (seconds)."
 )
-def build_(folder: Path, with_programs: bool, only: str | None) -> int:
+@click.option("--release", metavar="NAME", help="List the ids that are new as released: from then on they stay.")
+def build_(folder: Path, with_programs: bool, only: str | None, release: str | None) -> int:
     """Render the tables and, if asked, search the directed programs."""
-    tables.write(load(), folder)
+    tables.write(load(), folder, facts.load())
     click.echo(f"tables written to {folder}")
+    if release:
+        listing.release(release)
     return listing.search_programs(only or "*") if with_programs or only else 0
 
 

@@ -9,17 +9,21 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Iterable
+from functools import cache
 
 import click
 
+from verbs_conformance.listing import traced
 from verbs_conformance.questions import FORMULAS, LIKE, Asked, answers, formula_words, mentioning, recognise, through
 from verbs_conformance.target import engine, load
 from verbs_conformance.transitions import Transition, states, transitions
 from verbs_conformance.unwitnessed import reasons
 from verbs_reference.model import Model
+from verbs_spec import facts
 from verbs_spec import sources as documents
 from verbs_spec.document import CallRule, Document, Spec, StepRule
 from verbs_spec.errors import near
+from verbs_spec.facts import MARKS, Facts
 from verbs_spec.profiles import features
 
 Rule = CallRule | StepRule
@@ -29,7 +33,7 @@ WHOLE = 8
 _TRANSITION = re.compile(r"(\w+)\s*(?:->|-|\u2192)\s*(\w+)")
 TOPICS = (
     "A topic is a rule's id (reg/valid), a family of rules (reg), an object (qp), a verb, an errno, a status, "
-    "a state, a transition (RTS->ERR), a choice, a define, a family of steps, an invariant or a profile: see "
+    "a state, a transition (RTS->ERR), a choice, a define, a family of steps, an invariant, a profile or a fact: see "
     "'verbspec list rules'"
 )
 ASKING = "A question is one of 'verbspec list questions', in about these words."
@@ -59,7 +63,7 @@ def _known(spec: Spec) -> list[str]:
     errnos = {e for r in spec.rules.values() if isinstance(r, CallRule) for e in r.returns}
     words = [v for e in spec.enums.values() for v in e.values]
     named = (spec.rules, spec.families, spec.objects, spec.records, spec.enums, spec.calls)
-    more = (spec.choices, spec.defines, spec.profiles, _prefixes(spec))
+    more = (spec.choices, spec.defines, spec.profiles, _prefixes(spec), _facts().facts)
     invariants = [*(i.id for i in spec.invariants), *(u.id for u in spec.unspecified)]
     return sorted({str(k) for group in (*named, *more, words, errnos, invariants) for k in group})
 
@@ -198,6 +202,25 @@ def _profile(spec: Spec, topic: str) -> bool:
 _SHORT: tuple[Callable[[Spec, str], bool], ...] = (_choice_alone, _define, _family, _statement)
 """How what a question names is told, where it is no rule."""
 
+
+def _fact(spec: Spec, topic: str) -> bool:
+    if topic not in _facts().facts:
+        return False
+    trace = next(t for t in traced() if t.fact.id == topic)
+    fact = trace.fact
+    click.echo(f"{topic}: a fact ({MARKS[fact.mark]}), {trace.state}")
+    _says(fact.says)
+    for line in trace.lines():
+        click.echo(textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False))
+    _rules(spec, [spec.rules[each] for each in fact.rules if each in spec.rules], whole=0)
+    return True
+
+
+@cache
+def _facts() -> Facts:
+    return facts.load()
+
+
 _TELLERS: tuple[Callable[[Spec, str], bool], ...] = (
     _choice,
     _call,
@@ -208,6 +231,7 @@ _TELLERS: tuple[Callable[[Spec, str], bool], ...] = (
     _object,
     _statement,
     _profile,
+    _fact,
 )
 
 
@@ -331,6 +355,9 @@ def rule_whole(spec: Spec, rule: Rule) -> None:
         click.echo(f"  family:    {rule.family}")
     _formulas(rule)
     _sources(spec, rule.sources)
+    noted = [str(f.id) for f in _facts().of(str(rule.id))]
+    if noted:
+        click.echo(f"  facts:     {', '.join(noted)}")
     reason = reasons().get(str(rule.id))
     if reason is not None:
         need = f" (a backend with {reason.capability})" if reason.capability else ""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,13 +15,17 @@ from verbs_adapters import registry
 from verbs_conformance import columns
 from verbs_conformance import program as programs
 from verbs_conformance.build import build, fired_by_fixtures
+from verbs_conformance.tracing import Trace, traces
 from verbs_conformance.unwitnessed import reasons as unwitnessed
 from verbs_reference.model import Model
-from verbs_spec import tables
+from verbs_spec import facts, slugs, tables
 from verbs_spec.errors import near
 from verbs_spec.loader import load
 from verbs_spec.profiles import features, select
 from verbs_spec.sources import weak
+
+if TYPE_CHECKING:
+    from verbs_adapters.softhca.faults import Fault
 
 APIS_TRANSPORT = "roce"
 HEADS = {
@@ -28,6 +34,7 @@ HEADS = {
     "profiles": ("profile", "kind", "summary"),
     "adapters": ("adapter", "what it is"),
     "programs": ("program", "kind", "fixture", "says"),
+    "facts": ("fact", "mark", "state", "rules", "programs", "faults", "says"),
     "faults": ("fault", "from", "told by", "what the device does"),
 }
 
@@ -48,12 +55,37 @@ def show(what: str) -> int:
         rows = list(registry.names().items())
     elif what == "programs":
         rows = [(p.name, p.kind, p.fixture, _one(p.says)) for p in programs.shipped("programs")]
+    elif what == "facts":
+        rows = [_traced(t) for t in traced()]
     else:
-        from verbs_adapters.softhca.faults import FAULTS  # noqa: PLC0415 - only this list needs the device
-
-        rows = [(f.name, f.entry, f.oracle, f.sentence) for f in FAULTS.values()]
+        rows = [(f.name, f.entry, f.oracle, f.sentence) for f in _faults().values()]
     columns.table(columns.Terminal(highlight=False), HEADS[what], rows)
     return 0
+
+
+def traced() -> list[Trace]:
+    """Every fact with its rules, programs and faults."""
+    return traces(facts.load(), programs.shipped("programs"), {f.name: f.entry for f in _faults().values()})
+
+
+def _traced(trace: Trace) -> tuple[str, ...]:
+    fact = trace.fact
+    shown = (*trace.regressions, *trace.directed)
+    return (
+        str(fact.id),
+        fact.mark,
+        trace.state,
+        ", ".join(fact.rules),
+        str(len(shown) or ""),
+        ", ".join(trace.faults),
+        _one(fact.says),
+    )
+
+
+def _faults() -> Mapping[str, Fault]:
+    from verbs_adapters.softhca.faults import FAULTS  # noqa: PLC0415 - only these lists need the device
+
+    return FAULTS
 
 
 def _one(text: str) -> str:
@@ -68,7 +100,7 @@ def check(folder: Path) -> int:
     spec = load()
     wrong = []
     if folder.is_dir():
-        wrong += [f"{folder}: {line}; run 'verbspec spec build'" for line in tables.drift(spec, folder)]
+        wrong += [f"{folder}: {line}; run 'verbspec spec build'" for line in tables.drift(spec, folder, facts.load())]
     else:
         click.echo(
             f"there is no {folder} here, so the rendered tables are not compared: name them with --tables", err=True
@@ -81,7 +113,7 @@ def check(folder: Path) -> int:
         for p in shipped
         if p.target and p.target not in spec.rules
     ]
-    wrong += weak(spec)
+    wrong += [*weak(spec), *facts.wrong(spec, facts.load()), *slugs.wrong(spec, slugs.load())]
     for api in (str(p.name) for p in spec.profiles.values() if p.kind == "api"):
         standing = fired_by_fixtures(spec, api, APIS_TRANSPORT)
         for transport in (str(p.name) for p in spec.profiles.values() if p.kind == "transport"):
@@ -98,6 +130,14 @@ def check(folder: Path) -> int:
     outcome = f"{len(wrong)} things wrong" if wrong else "nothing wrong"
     click.echo(f"{len(spec.rules)} rules, {len(shipped)} programs: {outcome}")
     return 1 if wrong else 0
+
+
+def release(name: str) -> None:
+    """List the ids of the specification that are new under a release."""
+    spec, known = load(), slugs.load()
+    path = Path(str(resources.files("verbs_spec").joinpath(slugs.FILE)))
+    path.write_text(slugs.render(spec, known, name), encoding="utf-8")
+    click.echo(f"{len(slugs.load().released) - len(known.released)} ids are new in {name}; written to {path.name}")
 
 
 def search_programs(only: str = "*") -> int:

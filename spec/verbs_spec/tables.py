@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from verbs_spec import facts, facts_page
 from verbs_spec.document import (
     Binder,
     Call,
@@ -25,21 +26,29 @@ from verbs_spec.document import (
 )
 from verbs_spec.guide import GUIDE
 from verbs_spec.loader import load
+from verbs_spec.markdown import code as _code
+from verbs_spec.markdown import codes as _codes
+from verbs_spec.markdown import lines as _lines
+from verbs_spec.markdown import prose as _prose
+from verbs_spec.markdown import section as _section
+from verbs_spec.markdown import table as _table
 from verbs_spec.sources import quality
 
 INDEX = "README.md"
 _MADE = "<!-- Made from the rules by verbs_spec.tables; do not edit. -->\n"
 
 
-def render(spec: Spec) -> dict[str, str]:
-    """The pages by file name: one an object, and an index that says how to read them."""
+def render(spec: Spec, known: facts.Facts = facts.NONE) -> dict[str, str]:
+    """The pages by file name: one an object, the facts if there are any, and an index that says how to read them."""
     pages = {f"{name}.md": _page(spec, name) for name in sorted(spec.summaries)}
+    if known.facts:
+        pages[facts_page.FILE] = f"{_MADE}\n{facts_page.page(spec, known)}"
     return {INDEX: _index(spec), **pages}
 
 
-def write(spec: Spec, folder: Path) -> None:
+def write(spec: Spec, folder: Path, known: facts.Facts = facts.NONE) -> None:
     """Write the pages, and remove those of objects that are no more."""
-    pages = render(spec)
+    pages = render(spec, known)
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob("*.md"):
         if path.name not in pages:
@@ -48,9 +57,9 @@ def write(spec: Spec, folder: Path) -> None:
         (folder / name).write_text(page, encoding="utf-8")
 
 
-def drift(spec: Spec, folder: Path) -> list[str]:
+def drift(spec: Spec, folder: Path, known: facts.Facts = facts.NONE) -> list[str]:
     """Where the folder differs from the pages: one line for each file, none if it does not."""
-    pages = render(spec)
+    pages = render(spec, known)
     found = []
     for name, page in pages.items():
         path = folder / name
@@ -72,11 +81,11 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; say where the tables differ")
     parser.add_argument("folder", type=Path)
     given = parser.parse_args()
-    spec = load()
+    spec, known = load(), facts.load()
     if not given.check:
-        write(spec, given.folder)
+        write(spec, given.folder, known)
         return 0
-    found = drift(spec, given.folder)
+    found = drift(spec, given.folder, known)
     for line in found:
         print(line)
     if found:
@@ -370,16 +379,6 @@ def _binder(binder: Binder | None) -> str:
     return _code(f"{binder.name} in {binder.kind}") if binder else ""
 
 
-def _section(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    found = list(rows)
-    return [f"## {title}\n", _table(heads, found)] if found else []
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
 def _sources(spec: Spec, sources: Iterable[str]) -> str:
     """Citations, each with its quality unless its text was read."""
     return _lines(_prose(each) + _worth(quality(spec, each)) for each in sources)
@@ -387,35 +386,6 @@ def _sources(spec: Spec, sources: Iterable[str]) -> str:
 
 def _worth(found: Quality | None) -> str:
     return "" if found in (None, "read") else f" *({found})*"
-
-
-def _lines(parts: Iterable[str]) -> str:
-    return "<br>".join(parts)
-
-
-def _codes(texts: Iterable[str]) -> str:
-    return ", ".join(map(_code, texts))
-
-
-def _code(text: str | None) -> str:
-    """A text as code in a cell; lines stay lines, and their indentation."""
-    lines = (text or "").rstrip().split("\n")
-    return _lines("&emsp;" * ((len(line) - len(line.lstrip())) // 2) + _span(line.strip()) for line in lines)
-
-
-def _span(line: str) -> str:
-    if not line:
-        return ""
-    fence = "``" if "`" in line else "`"
-    blank = " " if "`" in line else ""
-    return f"{fence}{blank}{line.replace('|', chr(92) + '|')}{blank}{fence}"
-
-
-def _prose(text: str | None) -> str:
-    """A text in words in a cell; it may use Markdown's emphasis and code."""
-    parts = " ".join((text or "").split()).replace("|", "\\|").split("`")
-    parts[::2] = [part.replace("<", "&lt;") for part in parts[::2]]
-    return "`".join(parts)
 
 
 if __name__ == "__main__":
