@@ -95,10 +95,11 @@ class Directed:
     def values(self, step: Step, names: dict[str, tuple[str, int]]) -> tuple[Any, ...]:
         """The step's arguments as values."""
         made = []
-        for name, want in self.model.calls[step.call].params.items():
+        code = self.model.calls[step.call]
+        for name, want in code.params.items():
             text = step.args.get(name)
             if text is None:
-                made.append(self.model.voc.default(want))
+                made.append(self.model.left_out(code, name))
             elif want.tag == "bytes":
                 made.append(pattern(text))
             else:

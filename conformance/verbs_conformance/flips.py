@@ -250,7 +250,7 @@ class _Maker:
         if isinstance(rule, CallRule):
             for name, kind in self.spec.calls[str(rule.call)].params.items():
                 if str(kind).startswith("ref "):
-                    yield str(name), str(kind).removeprefix("ref ")
+                    yield str(name), str(kind).removeprefix("ref ").removesuffix("?")
         else:
             each = self.spec.families[str(rule.family)].each
             yield str(each.name), str(each.kind)

@@ -62,7 +62,7 @@ class ReferenceBackend:
             return Answer("0")
         self.world.wander(self.busy)
         code = self.model.calls[verb]
-        values = tuple(self._in(want, args.get(name), name in args) for name, want in code.params.items())
+        values = tuple(self._argument(code, name, args) for name in code.params)
         result, outputs, cases = self.world.call(code, values)
         if cases and cases[0].is_cause:
             return Answer(result)
@@ -74,11 +74,12 @@ class ReferenceBackend:
         first = next(iter(made), "")
         return {first: 0} if first and made[first] == 0 and code.outputs[first].tag == "nat" else made
 
-    def _in(self, want: Type, value: Any, given: bool) -> Any:
-        if want == self._device:
+    def _argument(self, code: CallCode, name: str, args: Mapping[str, Value]) -> Any:
+        if code.params[name] == self._device:
             return self._opened
-        if not given:
-            return self.model.voc.default(want)
+        return self._in(code.params[name], args[name]) if name in args else self.model.left_out(code, name)
+
+    def _in(self, want: Type, value: Any) -> Any:
         match want.tag:
             case "flags":
                 return frozenset(value)
@@ -86,10 +87,10 @@ class ReferenceBackend:
                 return bytes.fromhex(value).decode("latin-1")
             case "queue":
                 assert want.elem is not None
-                return tuple(self._in(want.elem, v, True) for v in value)
+                return tuple(self._in(want.elem, v) for v in value)
             case "record":
                 fields = self.model.voc.records[want.name]
-                return tuple(self._in(t, value[f], True) for f, t in fields.items())
+                return tuple(self._in(t, value[f]) for f, t in fields.items())
             case _:
                 return value
 

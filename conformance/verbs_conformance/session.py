@@ -204,7 +204,7 @@ class Session:
         for name, want in code.params.items():
             text = step.args.get(name)
             if text is None:
-                made.append(self.model.voc.default(want))
+                made.append(self.model.left_out(code, name))
             elif want.tag == "bytes":
                 made.append(pattern(text))
             else:
@@ -338,7 +338,8 @@ class Session:
         return {
             name: self._out(want, value)
             for (name, want), value in zip(code.params.items(), args, strict=True)
-            if (name in step.args or want.tag == "bool") and (want != self.engine.device or self._names_device(value))
+            if (name in step.args or (want.tag == "bool" and name not in code.optional))
+            and (want != self.engine.device or self._names_device(value))
         }
 
     def _names_device(self, value: Any) -> bool:
@@ -368,7 +369,7 @@ class Session:
         success = answer.result in {r for c in code.successes for r in c.returns}
         for name, kind in code.outputs.items():
             if not success or name not in answer.out:
-                made.append(self.model.voc.default(kind))
+                made.append(self.model.left_out(code, name))
                 if success and kind.tag == "ref":
                     raise KeyError(name)
                 continue

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from verbs_reference import nodes as n
 from verbs_reference.contents import same_bytes, slice_places, walk_pages
 from verbs_reference.store import UPTO, Layout
+from verbs_reference.types import Absent
 
 Function = Callable[..., Any]
 
@@ -53,6 +54,10 @@ def _pow2(value: int) -> bool:
     return value > 0 and value & (value - 1) == 0
 
 
+def _given(value: object) -> bool:
+    return not isinstance(value, Absent)
+
+
 def _shl(value: int) -> int:
     return 1 << min(value, 63)
 
@@ -71,6 +76,7 @@ GLOBALS: dict[str, Any] = {
     "_slice": slice_places,
     "_pow2": _pow2,
     "_shl": _shl,
+    "_given": _given,
     "_walk": walk_pages,
     "_flat": _each,
     "_sum": sum,

@@ -35,7 +35,7 @@ _FUNCTIONS: dict[str, tuple[tuple[str, ...], Type]] = {
     "size": (("bytes",), NAT),
     "int": (("bool",), NAT),
 }
-_OTHERS = ("head", "last", "nth", "lookup", "choice", "implies", *_QUANTIFIERS)
+_OTHERS = ("head", "last", "nth", "lookup", "choice", "implies", "given", *_QUANTIFIERS)
 
 Scope = Mapping[str, n.Expr]
 
@@ -239,6 +239,15 @@ class Expressions:
         left, right = (self._typed(a, scope, BOOL) for a in node.args)
         return n.Logic(BOOL, "or", (n.Not(BOOL, left), right))
 
+    def _call_given(self, node: ast.Call, scope: Scope) -> n.Expr:
+        arg = _only(node, "given")
+        found = scope.get(arg.id) if isinstance(arg, ast.Name) else None
+        if isinstance(found, n.Const):
+            return n.Const(BOOL, False)
+        if not isinstance(found, n.Var):
+            raise Refused("given takes the name of a parameter or output that may be absent", node)
+        return n.Builtin(BOOL, "given", (found,))
+
     def _call_choice(self, node: ast.Call, scope: Scope) -> n.Expr:
         arg = _only(node, "choice")
         if not isinstance(arg, ast.Name) or arg.id not in self.voc.choices:
@@ -294,9 +303,12 @@ class Expressions:
     def _record(self, node: ast.Call, name: str, scope: Scope) -> n.Expr:
         fields = self.voc.records[name]
         given = {k.arg: k.value for k in node.keywords if k.arg}
-        if node.args or set(given) != set(fields):
-            raise Refused(f"{name} takes by name exactly {', '.join(fields)}", node)
-        parts = tuple(self._typed(given[f], scope, kind) for f, kind in fields.items())
+        if node.args or not set(given) <= set(fields):
+            raise Refused(f"{name} takes by name {', '.join(fields)}, and nothing else", node)
+        parts = tuple(
+            self._typed(given[f], scope, kind) if f in given else n.Const(kind, self.voc.default(kind))
+            for f, kind in fields.items()
+        )
         return n.Record(Type("record", name), parts)
 
     def _expand(self, node: ast.Call, name: str, scope: Scope) -> n.Expr:

@@ -17,7 +17,7 @@ from verbs_reference import vocabulary
 from verbs_reference.compiled import Compiler
 from verbs_reference.parse import Parser
 from verbs_reference.store import Layout, Store
-from verbs_reference.types import BOOL, Type
+from verbs_reference.types import BOOL, Type, absent
 from verbs_reference.vocabulary import Vocabulary
 from verbs_spec.document import Call, CallRule, Spec, StepFamily, StepRule
 from verbs_spec.errors import SpecError, Where
@@ -55,11 +55,12 @@ class CallCase:
 
 @dataclass(slots=True)
 class CallCode:
-    """A call: parameters and outputs with types, ways to succeed, ways to fail."""
+    """A call: parameters and outputs with types, those that may be absent, ways to succeed, ways to fail."""
 
     name: str
     params: dict[str, Type]
     outputs: dict[str, Type]
+    optional: frozenset[str]
     successes: list[CallCase]
     causes: list[CallCase]
     creates: tuple[str, ...]
@@ -120,6 +121,12 @@ class Model:
     def store(self) -> Store:
         """A state with no objects."""
         return Store(self.layout)
+
+    def left_out(self, code: CallCode, name: str) -> Any:
+        """What stands for a parameter or output that is not there."""
+        kind = code.params.get(name) or code.outputs[name]
+        default = self.voc.default(kind)
+        return absent(default) if name in code.optional else default
 
     def _reject_unknown_types(self) -> None:
         for define in self.spec.defines.values():
@@ -185,7 +192,13 @@ class Model:
             )
         successes = [c for c in cases if not c.is_cause]
         return CallCode(
-            tree.name, tree.params, tree.outputs, successes, [c for c in cases if c.is_cause], tree.created()
+            tree.name,
+            tree.params,
+            tree.outputs,
+            tree.optional,
+            successes,
+            [c for c in cases if c.is_cause],
+            tree.created(),
         )
 
     def _plain(self, outputs: n.Expr | None, names: list[str]) -> Function | None:
@@ -257,18 +270,21 @@ class _CallTree:
 
     def __init__(self, parser: Parser, voc: Vocabulary, call: Call) -> None:
         self.name = str(call.name)
-        self.params = {str(p): voc.resolve(t) for p, t in call.params.items()}
-        self.outputs = {str(o): voc.resolve(t) for o, t in call.outputs.items()}
+        params = {str(p): voc.optional(t) for p, t in call.params.items()}
+        outputs = {str(o): voc.optional(t) for o, t in call.outputs.items()}
+        self.params = {name: kind for name, (kind, _) in params.items()}
+        self.outputs = {name: kind for name, (kind, _) in outputs.items()}
+        self.optional = frozenset(name for name, (_, optional) in {**params, **outputs}.items() if optional)
         before: dict[str, n.Expr] = {p: n.Var(t, p) for p, t in self.params.items()}
         after = {**before, **{o: n.Var(t, o) for o, t in self.outputs.items() if t.tag != "ref"}}
         self.rules = []
         for rule in call.rules:
             guard = rule.cause if rule.cause is not None else rule.when
             tree = parser.expression(guard, before, BOOL) if guard is not None else None
-            outputs = parser.expression(rule.outputs, after, BOOL) if rule.outputs is not None else None
+            test = parser.expression(rule.outputs, after, BOOL) if rule.outputs is not None else None
             body = parser.statements(rule.do, after) if rule.do is not None else ()
             undefined = parser.objects(rule.undefined, before) if rule.undefined is not None else ()
-            self.rules.append((rule, tree, outputs, body, undefined))
+            self.rules.append((rule, tree, test, body, undefined))
 
     def created(self) -> tuple[str, ...]:
         """Outputs that name a new object."""

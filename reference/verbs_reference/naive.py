@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any
 
 from verbs_reference import nodes as n
-from verbs_reference.types import Type
+from verbs_reference.types import Absent, Type
 from verbs_reference.vocabulary import Vocabulary
 
 Env = dict[str, Any]
@@ -294,6 +294,8 @@ def function(op: str, args: list[Any]) -> Any:
     match op:
         case "len" | "size":
             return len(args[0])
+        case "given":
+            return not isinstance(args[0], Absent)
         case "upto":
             return tuple(range(min(args[0], LONGEST_UPTO)))
         case "pow2":

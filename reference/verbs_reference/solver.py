@@ -45,6 +45,7 @@ class Base:
         self.unknowns = Unknowns(layout.voc, self.sizes, cells)
         self.known: dict[Place, Any] = {}
         self.choices: dict[str, Alt] = {}
+        self.givens: dict[str, Any] = {}
 
     def field(self, kind: str, name: str, number: int) -> Any:
         """The unknown value of a field; ``name`` is empty for whether the object is alive."""
@@ -64,6 +65,12 @@ class Base:
         if name not in self.choices:
             self.choices[name] = self.unknowns.one_of(f"choice({name})", self.voc.choices[name][0])
         return self.choices[name]
+
+    def given(self, name: str) -> Any:
+        """Whether a parameter or output that may be absent is there."""
+        if name not in self.givens:
+            self.givens[name] = self.unknowns.make(f"given({name})", Type("bool"))
+        return self.givens[name]
 
 
 class State:
@@ -246,6 +253,8 @@ class Reading:
                 raise TypeError(f"no such quantifier: {expr.op}")
 
     def _builtin(self, expr: n.Builtin, env: Env) -> Any:
+        if isinstance(named := expr.args[0], n.Var) and expr.op == "given":
+            return self.base.given(named.name)
         args = [self.value(a, env) for a in expr.args]
         match expr.op:
             case "len":

@@ -38,6 +38,41 @@ SPANS = Type("spans")
 NONE = Type("none")
 
 
+class Absent:
+    """What a parameter or output that may be absent has for a value where it is: its type's default."""
+
+
+class _Number(Absent, int):
+    pass
+
+
+class _Word(Absent, str):
+    __slots__ = ()
+
+
+class _Words(Absent, frozenset[str]):
+    pass
+
+
+class _List(Absent, tuple[object, ...]):
+    __slots__ = ()
+
+
+def absent(value: object) -> object:
+    """The value as that of something absent: equal to it, and told apart by ``given`` alone."""
+    match value:
+        case int():
+            return _Number(value)
+        case str():
+            return _Word(value)
+        case frozenset():
+            return _Words(value)
+        case tuple():
+            return _List(value)
+        case _:
+            raise TypeError(f"nothing absent has the value {value!r}")
+
+
 def accepts(want: Type, have: Type) -> bool:
     """Whether a value of type ``have`` may stand where ``want`` is expected."""
     return want == have or (want.tag == "ref" and have == NULL) or (want.tag == "memory" and have == BYTES)

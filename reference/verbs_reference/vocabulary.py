@@ -68,6 +68,12 @@ class Vocabulary:
         """The default value of a type."""
         return t.default(kind, self.enums, self.records)
 
+    def optional(self, text: Text) -> tuple[Type, bool]:
+        """The type of a parameter or output, and whether it may be absent, which a question mark says."""
+        if text.endswith("?"):
+            return self.resolve(text.part(0, len(text) - 1)), True
+        return self.resolve(text), False
+
 
 def build(spec: Spec) -> Vocabulary:
     """Collect the names of a specification and resolve the types of records and objects."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from verbs_spec import entries, nodes
-from verbs_spec.document import Call, CallRule, Enum, ObjectKind, Shape, StepFamily, StepRule
+from verbs_spec.document import Call, CallRule, Enum, ObjectKind, Record, Shape, StepFamily, StepRule
 from verbs_spec.errors import SpecError, Where, listed, near
 from verbs_spec.nodes import Entry, expression, names
 from verbs_spec.text import Node, Text
@@ -27,7 +27,7 @@ class Additions:
 
     def note(self, node: Node, file: str) -> None:
         """A file's section."""
-        self._found.append((Entry(node, f"'also' of {file}.yaml", optional="enums objects calls steps"), file))
+        self._found.append((Entry(node, f"'also' of {file}.yaml", optional="enums records objects calls steps"), file))
 
     def _of(self, kind: str) -> Iterator[tuple[Text, Node, str]]:
         """The entries of a kind in all files."""
@@ -50,6 +50,12 @@ class Additions:
         for name, node, _ in self._of("objects"):
             kind = _declared(name, objects, "object")
             objects[name] = replace(kind, fields=_joined(kind.fields, entries.fields(name, node, "an object"), name))
+
+    def to_records(self, records: dict[str, Record]) -> None:
+        """More fields."""
+        for name, node, _ in self._of("records"):
+            record = _declared(name, records, "record")
+            records[name] = replace(record, fields=_joined(record.fields, entries.fields(name, node, "a record"), name))
 
     def to_calls(self, calls: dict[str, Call], taken: Callable[[Text], None]) -> None:
         """More parameters, outputs, shapes and rules."""

@@ -178,6 +178,7 @@ class _Draft:
     def spec(self, digest: str) -> Spec:
         """All that was read, with what files add to others."""
         self.additions.to_enums(self.enums, lambda each: unique(each, self._names, "the name"))
+        self.additions.to_records(self.records)
         self.additions.to_objects(self.objects)
         self.additions.to_calls(self.calls, lambda each: unique(each, self._ids, "the id"))
         self.additions.to_steps(self.families, lambda each: unique(each, self._ids, "the id"))

@@ -11,7 +11,7 @@ from verbs_reference.naive import State, Thing
 from verbs_reference.nodes import Expr, Var
 from verbs_reference.parse import Parser
 from verbs_reference.store import Layout
-from verbs_reference.types import BOOL, NAT, Type
+from verbs_reference.types import BOOL, NAT, Type, absent
 from verbs_reference.vocabulary import build
 from verbs_spec import SpecError, Text, Where, loads
 
@@ -104,7 +104,9 @@ EXPRESSIONS = [
     ("any(t for y in box if t if t)", "at most one 'if'", 11),
     ("any(t for y in n)", "a nat cannot be walked", 16),
     ("any(n for y in box)", "this is a nat, but a bool is needed here", 5),
-    ("point(x=1)", "point takes by name exactly x, e", 1),
+    ("point(z=1)", "point takes by name x, e, and nothing else", 1),
+    ("given(b.n)", "given takes the name of a parameter or output that may be absent", 1),
+    ("given(y)", "given takes the name of a parameter or output that may be absent", 1),
     ("point(x=1, e=BIG)", "this is a weight, but a color is needed here", 14),
     ("has(b.q)", "has takes 2 arguments (q, a)", 1),
     ("once(t)", "this is a bool, but a nat is needed here", 6),
@@ -193,6 +195,15 @@ def value(source: str, **names: object) -> object:
 
 def _fields(queue: object) -> dict[str, object]:
     return {**{f: VOC.default(info.type) for f, info in VOC.objects["box"].items()}, "q": queue}
+
+
+def test_what_is_absent_has_the_value_of_a_default_and_is_not_given() -> None:
+    assert value("given(n) and n == 0", n=0) is True
+    assert value("n == 0 and not t and not given(n) and not given(t)", n=absent(0), t=absent(False)) is True
+
+
+def test_a_record_may_leave_fields_out() -> None:
+    assert value("point(e=GREEN)") == (0, "GREEN")
 
 
 def test_an_argument_keeps_its_name() -> None:

@@ -206,5 +206,6 @@ CAPABILITIES = {
     "UD": "queue pairs of the type UD, and address handles",
     "TWO_DEVICES": "two devices that are connected, the second one told of in `others`",
     "ATOMIC": "the work requests ATOMIC_CMP_AND_SWP and ATOMIC_FETCH_AND_ADD",
+    "IMMEDIATE_DATA": "the work requests SEND_WITH_IMM and RDMA_WRITE_WITH_IMM, WITH_IMM and imm_data of poll_cq",
 }
 """Optional features that a backend may declare, each with its meaning."""
