@@ -38,7 +38,8 @@ def witnesses(
 ) -> Iterator[Program]:
     """A program for each wanted rule that the search can fire, and for each fixture of the model's features.
 
-    A known program that still fires its rule is kept, so that only what is missing is searched.
+    A known program that still fires its rule is kept, so that only what is missing is searched: from the features' own
+    fixtures, where there are any.
     """
     spec = engine.model.spec
     wanted = set(wanted)
@@ -46,16 +47,17 @@ def witnesses(
         (p for p in fixtures.values() if p.under(spec)),
         key=lambda p: len(sum(full_steps(p, fixtures), ())),
     )
+    own = [p for p in standing if set(p.feature) == set(spec.features)]
     device = limits(engine, fixtures)
-    for fixture in standing:
-        if set(fixture.feature) == set(spec.features) and only(name := f"fixture/{fixture.name}"):
+    for fixture in own:
+        if only(name := f"fixture/{fixture.name}"):
             yield Directed(engine, fixture, fixtures, device).program(name, "", ())
     checker = Directed(engine, standing[0], fixtures, device)
     for program in known:
         if program.target in wanted and program.under(spec) and checker.fires(program):
             wanted.discard(program.target)
             yield program
-    yield from _searched(engine, fixtures, standing, device, wanted)
+    yield from _searched(engine, fixtures, own or standing, device, wanted)
 
 
 def _searched(
