@@ -22,6 +22,7 @@ from verbs_conformance import explain as explaining
 from verbs_conformance import lab_cli, listing, prover, reporting, rerun, running, waivers
 from verbs_conformance import program as programs
 from verbs_conformance.adapter_cli import adapter
+from verbs_conformance.kept import Kept
 from verbs_conformance.report_cli import report
 from verbs_conformance.run import ROUNDS
 from verbs_conformance.session import BadProgram
@@ -224,9 +225,18 @@ def spec_() -> None:
 
 @spec_.command()
 @click.option("--tables", "folder", default="spec/tables", type=click.Path(path_type=Path), help="The rendered tables.")
-def check(folder: Path) -> int:
-    """Check the specification: it loads under every profile, its tables and its directed programs are up to date."""
-    return listing.check(folder)
+@click.option("--again", is_flag=True, help="Also what was checked before and has not changed since.")
+@click.option(
+    "--prove",
+    "proving",
+    multiple=True,
+    metavar="GLOB",
+    help="Prove of these families and calls, as 'sq/*', that "
+    "their cases leave no hole and do not overlap, and of these rules that they are possible (seconds each, with z3).",
+)
+def check(folder: Path, again: bool, proving: Sequence[str]) -> int:
+    """Check the specification: it loads under every profile, its tables and its programs are up to date and fire."""
+    return listing.check(folder, Kept() if again else Kept.usual(), proving or None)
 
 
 @spec_.command("build")

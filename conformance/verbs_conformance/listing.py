@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from importlib import resources
@@ -14,15 +14,15 @@ import click
 from verbs_adapters import registry
 from verbs_conformance import columns
 from verbs_conformance import program as programs
-from verbs_conformance.build import build, fired_by_fixtures
+from verbs_conformance.build import build
+from verbs_conformance.checking import Subject, problems
+from verbs_conformance.kept import Kept
 from verbs_conformance.tracing import Trace, traces
 from verbs_conformance.unwitnessed import reasons as unwitnessed
-from verbs_reference.model import Model
+from verbs_conformance.unwitnessed import unpassed
 from verbs_spec import facts, slugs, tables
 from verbs_spec.errors import near
 from verbs_spec.loader import load
-from verbs_spec.profiles import features, select
-from verbs_spec.sources import weak
 
 if TYPE_CHECKING:
     from verbs_adapters.softhca.faults import Fault
@@ -95,40 +95,25 @@ def _one(text: str) -> str:
 # -- checks --------------------------------------------------------------------------------------
 
 
-def check(folder: Path) -> int:
+def check(folder: Path, kept: Kept, proving: Iterable[str] | None = None) -> int:
     """Check the specification; 0 if nothing is wrong, 1 with a line for each thing that is."""
-    spec = load()
+    spec, known = load(), facts.load()
     wrong = []
     if folder.is_dir():
-        wrong += [f"{folder}: {line}; run 'verbspec spec build'" for line in tables.drift(spec, folder, facts.load())]
+        wrong += [f"{folder}: {line}; run 'verbspec spec build'" for line in tables.drift(spec, folder, known)]
     else:
         click.echo(
             f"there is no {folder} here, so the rendered tables are not compared: name them with --tables", err=True
         )
-    shipped = programs.shipped("programs")
-    reasons = unwitnessed()
-    wrong += [f"unwitnessed.yaml names the rule {r}, which is not there" for r in reasons if r not in spec.rules]
-    wrong += [
-        f"program {p.name} is for the rule {p.target}, which is not there"
-        for p in shipped
-        if p.target and p.target not in spec.rules
-    ]
-    wrong += [*weak(spec), *facts.wrong(spec, facts.load()), *slugs.wrong(spec, slugs.load())]
-    for api in (str(p.name) for p in spec.profiles.values() if p.kind == "api"):
-        standing = fired_by_fixtures(spec, api, APIS_TRANSPORT)
-        for transport in (str(p.name) for p in spec.profiles.values() if p.kind == "transport"):
-            Model(select(spec, api, transport))  # a device may have no feature
-            model = Model(select(spec, api, transport, features(spec)))
-            have = {p.target for p in shipped if p.under(model.spec)}
-            wrong += [
-                f"rule {r} has no program under {api}, {transport} and no reason in unwitnessed.yaml"
-                for r in model.spec.rules
-                if r not in have and r not in reasons and r not in standing
-            ]
+    shipped = tuple(programs.shipped("programs"))
+    subject = Subject(
+        spec, known, slugs.load(), shipped, programs.fixtures(), tuple(unwitnessed()), frozenset(unpassed()), kept
+    )
+    wrong += problems(subject, proving)
     for line in wrong:
         click.echo(line)
     outcome = f"{len(wrong)} things wrong" if wrong else "nothing wrong"
-    click.echo(f"{len(spec.rules)} rules, {len(shipped)} programs: {outcome}")
+    click.echo(f"{len(spec.rules)} rules, {len(known.facts)} facts, {len(shipped)} programs: {outcome}")
     return 1 if wrong else 0
 
 

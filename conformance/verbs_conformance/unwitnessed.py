@@ -15,6 +15,7 @@ from verbs_reports.verdicts import Verdict
 from verbs_spec.text import Map, Text, read
 
 FILE = "unwitnessed.yaml"
+UNPASSED = "unpassed.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +41,10 @@ def reasons() -> Mapping[str, Reason]:
         values = {str(k): str(v) for k, v in entry.items() if isinstance(v, Text)}
         found[str(rule)] = Reason(Verdict(values["verdict"]), values["reason"], values.get("capability", ""))
     return found
+
+
+def unpassed() -> Mapping[str, str]:
+    """Regression programs that are known not to pass on the model, and why."""
+    node = read(resources.files("verbs_conformance").joinpath(UNPASSED).read_text(encoding="utf-8"), UNPASSED)
+    assert isinstance(node, Map)
+    return {str(name): str(reason) for name, reason in node.items()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cache
 
 from verbs_spec import nodes
 from verbs_spec.document import Document, Quality, Spec
@@ -145,5 +146,6 @@ def _offer(known: Mapping[str, Document], citation: str) -> str:
     return f"; did you mean {' or '.join(map(repr, close))}?" if close else "."
 
 
+@cache
 def _plain(words: str) -> str:
     return " ".join(words.lower().split())

@@ -1,0 +1,223 @@
+"""``verbspec spec check``: what is wrong with the specification and with the programs made for it.
+
+The parts are run in this order, the cheap ones first:
+
+    texts       citations, facts, released ids; what is declared and never used
+    programs    each names a rule that is there; each rule has one, or a reason
+    models      under every API, transport and set of features the rules can be put together and have types
+    runs        on the model, every directed program fires its rule, and every regression program of a draft feature
+                passes
+    proofs      only with ``--prove``: cases of a family leave no hole and do not overlap, a rule is possible
+
+What the last three found in order is kept until something that it hangs on changes, see :mod:`verbs_conformance.kept`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from verbs_conformance.build import fired_by_fixtures, limits
+from verbs_conformance.directed import Directed
+from verbs_conformance.imagined import Imagination
+from verbs_conformance.kept import Kept, Meaning, key
+from verbs_conformance.program import Program, full_steps
+from verbs_conformance.session import BadProgram, Engine
+from verbs_reference.model import Model
+from verbs_reference.proofs import prove
+from verbs_reports.verdicts import Verdict
+from verbs_spec import facts, lint, slugs, sources
+from verbs_spec.document import Spec
+from verbs_spec.errors import SpecError
+from verbs_spec.profiles import features, select
+
+TRANSPORT = "roce"
+_PASSED = (Verdict.PASS, Verdict.CHOICE)
+SCHEDULES = 48
+"""So many schedules are tried before a program counts as one that does not fire its rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is checked."""
+
+    spec: Spec
+    facts: facts.Facts
+    slugs: slugs.Slugs
+    programs: tuple[Program, ...]
+    fixtures: Mapping[str, Program]
+    reasons: Iterable[str]
+    """Rules that need no program."""
+    unpassed: frozenset[str] = frozenset()
+    """Programs that are known not to pass on the model."""
+    kept: Kept = field(default_factory=Kept)
+    meaning: Meaning = field(default_factory=Meaning)
+    apis: tuple[str, ...] = ()
+    """Only these; all if empty."""
+
+    def of(self, kind: str) -> list[str]:
+        """The names of the profiles of a kind."""
+        found = [str(p.name) for p in self.spec.profiles.values() if p.kind == kind]
+        return [name for name in found if kind != "api" or not self.apis or name in self.apis]
+
+
+def problems(subject: Subject, proving: Iterable[str] | None = None) -> Iterator[str]:
+    """One line for each thing that is wrong; ``proving`` are the patterns of what is to be proved, None for nothing."""
+    parts: list[Callable[[Subject], Iterator[str]]] = [texts, programs, models, runs]
+    for part in parts:
+        yield from part(subject)
+    if proving is not None:
+        yield from proofs(subject, proving)
+
+
+def texts(subject: Subject) -> Iterator[str]:
+    """Citations, facts, ids, and what is never used."""
+    spec = subject.spec
+    yield from sources.weak(spec)
+    yield from facts.wrong(spec, subject.facts)
+    yield from slugs.wrong(spec, subject.slugs)
+    yield from lint.unused(spec)
+
+
+def programs(subject: Subject) -> Iterator[str]:
+    """Programs and reasons without a rule."""
+    rules = subject.spec.rules
+    yield from (f"unwitnessed.yaml names the rule {r}, which is not there" for r in subject.reasons if r not in rules)
+    for program in subject.programs:
+        if program.target and program.target not in rules:
+            yield f"program {program.name} is for the rule {program.target}, which is not there"
+    run = {p.name for p in subject.programs if p.feature}
+    yield from (f"unpassed.yaml names the program {p}, which is none of a feature" for p in subject.unpassed - run)
+
+
+def models(subject: Subject) -> Iterator[str]:
+    """Whether the rules can be put together under every profile; an error of the specification says where not."""
+    for api in subject.of("api"):
+        for transport in subject.of("transport"):
+            for having in dict.fromkeys(((), features(subject.spec))):
+                chosen = select(subject.spec, api, transport, having)
+                name = key("model", subject.meaning.of(chosen))
+                if subject.kept.get(name) is None:
+                    Model(chosen)
+                    subject.kept.put(name, True)
+    yield from ()
+
+
+def runs(subject: Subject) -> Iterator[str]:
+    """Rules without a program, and programs that do not do what they were made for."""
+    for api in subject.of("api"):
+        standing = _standing(subject, api)
+        whole = {t: select(subject.spec, api, t, features(subject.spec)) for t in subject.of("transport")}
+        for transport, chosen in whole.items():
+            have = {p.target for p in subject.programs if p.under(chosen)} | standing | set(subject.reasons)
+            yield from (
+                f"rule {r} has no program under {api}, {transport} and no reason in unwitnessed.yaml"
+                for r in chosen.rules
+                if r not in have
+            )
+        groups: dict[tuple[str, ...], list[Program]] = {}
+        for program in subject.programs:
+            if program.applies(api, TRANSPORT) and _is_run(program):
+                groups.setdefault(tuple(sorted(program.feature)), []).append(program)
+        for having, group in groups.items():
+            yield from _group(subject, api, having, group)
+
+
+def proofs(subject: Subject, patterns: Iterable[str]) -> Iterator[str]:
+    """Holes, overlaps and rules that nothing can lead to, found by z3."""
+    for api in subject.of("api"):
+        model = Model(select(subject.spec, api, TRANSPORT, features(subject.spec)))
+        for result in prove(model, [f"{kind} {p}" for p in patterns for kind in ("partition", "possible")]):
+            if result.verdict != "proved":
+                about = f" ({', '.join(result.rules)})" if result.rules else ""
+                yield f"{result.name} is {result.verdict} under {api}{about}"
+
+
+def _is_run(program: Program) -> bool:
+    return bool(program.target) or (program.kind == "regression" and bool(program.feature))
+
+
+def _standing(subject: Subject, api: str) -> set[str]:
+    """The rules that the fixtures of an API fire."""
+    spec = subject.spec
+    name = key(
+        "fixtures",
+        subject.meaning.of(select(spec, api, TRANSPORT, features(spec))),
+        *_written(subject.fixtures.values()),
+    )
+    found = subject.kept.get(name)
+    if found is None:
+        found = sorted(fired_by_fixtures(spec, api, TRANSPORT))
+        subject.kept.put(name, found)
+    return set(found)
+
+
+def _group(subject: Subject, api: str, having: tuple[str, ...], group: list[Program]) -> Iterator[str]:
+    """What is wrong with the programs for one set of features."""
+    known = set(map(str, subject.spec.profiles))
+    for feature in (f for f in having if f not in known):
+        yield f"program {group[0].name} needs the feature {feature}, which is not there"
+    if not set(having) <= known:
+        return
+    chosen = select(subject.spec, api, TRANSPORT, having)
+    spared = sorted(subject.unpassed & {p.name for p in group})
+    name = key("runs", subject.meaning.of(chosen), *spared, *_written(group), *_written(subject.fixtures.values()))
+    if subject.kept.get(name) is not None:
+        return
+    found = list(_run(chosen, group, subject.fixtures, subject.unpassed))
+    if not found:
+        subject.kept.put(name, True)
+    yield from found
+
+
+def _run(
+    chosen: Spec, group: Iterable[Program], fixtures: Mapping[str, Program], unpassed: frozenset[str]
+) -> Iterator[str]:
+    engine = Engine(Model(chosen))
+    standing = min(
+        (p for p in fixtures.values() if p.under(chosen)), key=lambda p: len(sum(full_steps(p, fixtures), ()))
+    )
+    device = limits(engine, fixtures)
+    runner = Directed(engine, standing, fixtures, device)
+    under = ", ".join((chosen.selected or ("",))[:1] + chosen.features)
+    for program in group:
+        try:
+            if program.target:
+                if program.target in chosen.rules and not _fires(runner, program, fixtures, device):
+                    yield (
+                        f"program {program.name} does not fire its rule {program.target} under {under} on the model; "
+                        "mend the rule, or search the program anew with 'verbspec spec build --only'"
+                    )
+                continue
+            verdict = runner.judge.run(program, 1).verdict
+            if (verdict in _PASSED) is (program.name in unpassed):
+                passes = (
+                    "passes; take it off unpassed.yaml" if program.name in unpassed else f"does not pass: {verdict}"
+                )
+                yield f"program {program.name}, on the model under {under}, {passes}"
+        except (BadProgram, SpecError) as e:
+            yield f"program {program.name} cannot be run under {under}: {e}"
+
+
+def _fires(runner: Directed, program: Program, fixtures: Mapping[str, Program], device: dict[str, Any]) -> bool:
+    """Whether some schedule of the model fires the program's rule, whatever the open choices are."""
+    steps = sum(full_steps(program, fixtures), ())
+    choices = {name: options for name, (options, _) in runner.model.voc.choices.items()}
+    for seed in range(SCHEDULES):
+        chance = random.Random(seed)  # noqa: S311 - schedules, not secrets
+        options = {name: chance.choice(list(each)) for name, each in choices.items()} if seed else {}
+        world = runner.world = Imagination(runner.model, seed, options, device)
+        names: dict[str, tuple[str, int]] = {}
+        for step in steps:
+            fired = runner.perform(step, names)
+            if seed:
+                world.wander(seed)
+            if program.target in fired:
+                return True
+    return False
+
+
+def _written(group: Iterable[Program]) -> list[str]:
+    return [p.to_yaml() for p in group]
