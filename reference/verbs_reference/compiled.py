@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from verbs_reference import nodes as n
-from verbs_reference.contents import same_bytes, slice_places, walk_pages
+from verbs_reference.contents import added, exchanged, same_bytes, slice_places, walk_pages
 from verbs_reference.store import UPTO, Layout
 from verbs_reference.types import Absent
 
@@ -77,6 +77,8 @@ GLOBALS: dict[str, Any] = {
     "_pow2": _pow2,
     "_shl": _shl,
     "_given": _given,
+    "_added": added,
+    "_exchanged": exchanged,
     "_walk": walk_pages,
     "_flat": _each,
     "_sum": sum,

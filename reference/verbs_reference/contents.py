@@ -62,3 +62,34 @@ def same_bytes(left: str, right: str) -> bool:
         if UNKNOWN not in other or not all(piece.startswith(part[0], part.start()) for part in _KNOWN.finditer(other)):
             return False
     return True
+
+
+def added(content: str, number: int) -> str:
+    """A number in memory, its low byte first, with another added, without what it carries over the end.
+
+    An unknown byte stays so, and a byte is unknown where the carry from below is.
+    """
+    made = []
+    low = high = 0
+    for byte in content:
+        number, more = divmod(number, 256)
+        known = byte != UNKNOWN
+        least, most = (ord(byte) if known else 0), (ord(byte) if known else 255)
+        made.append(chr((least + more + low) % 256) if known and low == high else UNKNOWN)
+        low, high = (least + more + low) // 256, (most + more + high) // 256
+    return "".join(made)
+
+
+def exchanged(content: str, expected: int, number: int) -> str:
+    """A number in memory, its low byte first: another in its place if it was the expected one.
+
+    If it may have been, every byte may be anything.
+    """
+    if not same_bytes(content, _digits(expected, len(content))):
+        return content
+    return _digits(number, len(content)) if UNKNOWN not in content else UNKNOWN * len(content)
+
+
+def _digits(number: int, length: int) -> str:
+    """A number as bytes, its low byte first, without what does not fit."""
+    return (number % 256**length).to_bytes(length, "little").decode("latin-1")

@@ -33,6 +33,8 @@ _FUNCTIONS: dict[str, tuple[tuple[str, ...], Type]] = {
     "upto": (("nat",), Type("queue", "", NAT)),
     "load": (("spans",), BYTES),
     "size": (("bytes",), NAT),
+    "added": (("bytes", "nat"), BYTES),
+    "exchanged": (("bytes", "nat", "nat"), BYTES),
     "int": (("bool",), NAT),
 }
 _OTHERS = ("head", "last", "nth", "lookup", "choice", "implies", "given", *_QUANTIFIERS)

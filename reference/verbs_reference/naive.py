@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any
 
 from verbs_reference import nodes as n
-from verbs_reference.types import Absent, Type
+from verbs_reference.types import BYTES, Absent, Type
 from verbs_reference.vocabulary import Vocabulary
 
 Env = dict[str, Any]
@@ -255,6 +255,8 @@ class _Reader:
                 return args[0] != 0 and self.state.things[args[0]].alive
             case "load":
                 return _load(self.state, args[0])
+            case "given":
+                return not isinstance(args[0], Absent)
             case _:
                 return function(expr.op, args)
 
@@ -294,8 +296,10 @@ def function(op: str, args: list[Any]) -> Any:
     match op:
         case "len" | "size":
             return len(args[0])
-        case "given":
-            return not isinstance(args[0], Absent)
+        case "added":
+            return _added(*args)
+        case "exchanged":
+            return _exchanged(*args)
         case "upto":
             return tuple(range(min(args[0], LONGEST_UPTO)))
         case "pow2":
@@ -322,3 +326,30 @@ def _walk(pages: tuple[int, ...], page_size: int, first: int, start: int, length
             break
         made.append((pages[position // page_size] + position % page_size, 1))
     return tuple(made)
+
+
+def _text(number: int, length: int) -> str:
+    """The low bytes of a number, the lowest first."""
+    return "".join(chr(number // 256**i % 256) for i in range(length))
+
+
+def _added(data: str, number: int) -> str:
+    """The sums with the least and the greatest that unknown bytes can be.
+
+    Where they differ, or it was unknown before, a byte is unknown."""
+    sums = []
+    for filler in (0, 255):
+        value = sum((filler if c == UNKNOWN_BYTE else ord(c)) * 256**i for i, c in enumerate(data))
+        sums.append(_text(value + number, len(data)))
+    least, most = sums
+    return "".join(
+        UNKNOWN_BYTE if old == UNKNOWN_BYTE or low != high else low
+        for old, low, high in zip(data, least, most, strict=True)
+    )
+
+
+def _exchanged(data: str, expected: int, number: int) -> str:
+    """One number for another; unknown throughout if what stands there may or may not be the expected one."""
+    if not compare("==", BYTES, data, _text(expected, len(data))):
+        return data
+    return UNKNOWN_BYTE * len(data) if UNKNOWN_BYTE in data else _text(number, len(data))

@@ -154,7 +154,8 @@ class Choice(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Builtin(Expr):
-    """A function of the language: ``len head last nth upto alive pow2 shl span walk slice load size``."""
+    """A function of the language: ``len head last nth upto alive pow2 shl span walk slice load size
+    given added exchanged``."""
 
     op: str
     args: tuple[Expr, ...]

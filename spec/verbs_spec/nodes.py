@@ -29,7 +29,7 @@ RESERVED = frozenset(
     _words(
         "nat bool flags ref queue bytes spans memory true false null and or not if elif else for in "
         "any all count len empty nonempty head last sum lookup alive choice implies pow2 shl "
-        "span walk slice flat load size nth upto given push pop clear new delete store havoc"
+        "span walk slice flat load size nth upto given added exchanged push pop clear new delete store havoc"
     )
 )
 

@@ -70,7 +70,7 @@ EVERYTHING = {
     *(f"Compare {op}" for op in ("==", "!=", "<", "<=", ">", ">=")),
     *(f"Over {op}" for op in ("any", "all", "count", "sum", "flat", "in a", "in b", "in queue", "in flags")),
     *(f"Builtin {op}" for op in ("len", "head", "last", "nth", "upto", "alive", "pow2", "shl")),
-    *(f"Builtin {op}" for op in ("span", "walk", "slice", "load", "size")),
+    *(f"Builtin {op}" for op in ("span", "walk", "slice", "load", "size", "added", "exchanged")),
     *("Assign", "Push", "Pop", "Clear", "Let", "New", "Delete", "Store", "Havoc", "Branch"),
 }
 BORDERS = {

@@ -275,7 +275,17 @@ class Grower:
                 return self.leaf(kind, scope)
 
     def _bytes(self, _: Type, depth: int, scope: Scope) -> n.Expr:
-        return n.Builtin(BYTES, "load", (self.expr(SPANS, depth - 1, scope),))
+        loaded = n.Builtin(BYTES, "load", (self.expr(SPANS, depth - 1, scope),))
+        match self.rng.randrange(4):
+            case 0:
+                return n.Builtin(BYTES, "added", (loaded, self._word()))
+            case 1:
+                return n.Builtin(BYTES, "exchanged", (loaded, self._word(), self._word()))
+            case _:
+                return loaded
+
+    def _word(self) -> n.Expr:
+        return n.Const(NAT, self.rng.choice([0, 0, 1, 255, 256, 2**16 - 1, 2**32 + 7]))
 
     # -- statements ------------------------------------------------------------------------------
 
