@@ -92,4 +92,5 @@ def exchanged(content: str, expected: int, number: int) -> str:
 
 def _digits(number: int, length: int) -> str:
     """A number as bytes, its low byte first, without what does not fit."""
-    return (number % 256**length).to_bytes(length, "little").decode("latin-1")
+    low: int = number % 256**length
+    return low.to_bytes(length, "little").decode("latin-1")
