@@ -110,10 +110,9 @@ def needed(spec: Spec, rule: str) -> tuple[str, ...]:
     return tuple(f for f in spec.features if f in own.profile or f in part.profile)
 
 
-def fired_by_fixtures(spec: Spec, api: str, transport: str) -> set[str]:
+def fired_by_fixtures(spec: Spec, api: str, transport: str, fixtures: Mapping[str, Program]) -> set[str]:
     """The rules that the fixtures of a profile fire, so that every program does."""
     engine = Engine(Model(select(spec, api, transport, features(spec))))
-    fixtures = programs.fixtures()
     device = limits(engine, fixtures)
     return {
         rule

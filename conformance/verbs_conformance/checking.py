@@ -54,13 +54,13 @@ class Subject:
     """Programs that are known not to pass on the model."""
     kept: Kept = field(default_factory=Kept)
     meaning: Meaning = field(default_factory=Meaning)
-    apis: tuple[str, ...] = ()
-    """Only these; all if empty."""
+    only: tuple[str, ...] = ()
+    """Of APIs, and of transports, only these; all of a kind of which none is named."""
 
     def of(self, kind: str) -> list[str]:
         """The names of the profiles of a kind."""
         found = [str(p.name) for p in self.spec.profiles.values() if p.kind == kind]
-        return [name for name in found if kind != "api" or not self.apis or name in self.apis]
+        return [name for name in found if name in self.only] or found
 
 
 def problems(subject: Subject, proving: Iterable[str] | None = None) -> Iterator[str]:
@@ -79,6 +79,11 @@ def texts(subject: Subject) -> Iterator[str]:
     yield from facts.wrong(spec, subject.facts)
     yield from slugs.wrong(spec, subject.slugs)
     yield from lint.unused(spec)
+
+
+def states(subject: Subject) -> Iterator[str]:
+    """What rules ask for and nothing leads to."""
+    yield from lint.unreached(subject.spec)
 
 
 def programs(subject: Subject) -> Iterator[str]:
@@ -149,7 +154,7 @@ def _standing(subject: Subject, api: str) -> set[str]:
     )
     found = subject.kept.get(name)
     if found is None:
-        found = sorted(fired_by_fixtures(spec, api, TRANSPORT))
+        found = sorted(fired_by_fixtures(spec, api, TRANSPORT, subject.fixtures))
         subject.kept.put(name, found)
     return set(found)
 

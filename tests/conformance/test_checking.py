@@ -66,7 +66,7 @@ def test_kept_until_something_changes(tmp_path: Path) -> None:
 def subject() -> Subject:
     shipped = tuple(p for p in programs.shipped("programs") if p.target.startswith("buf/") and API in p.api)
     spared = {r for r in load().rules if not r.startswith("buf/")} | set(reasons())
-    return Subject(load(), facts.load(), slugs.load(), shipped, programs.fixtures(), tuple(spared), apis=(API,))
+    return Subject(load(), facts.load(), slugs.load(), shipped, programs.fixtures(), tuple(spared), only=(API,))
 
 
 def test_a_program_that_does_not_fire_its_rule_is_found_each_time(subject: Subject, tmp_path: Path) -> None:
