@@ -76,14 +76,15 @@ MEMORY: dict[str, Verb] = {
         {"mr": "handle", "flags": "flags", "pd": "handle?", "addr": "nat", "length": "nat", "access": "flags"},
         {"lkey": "nat", "rkey": "nat"},
         "Change a region. `flags`: CHANGE_TRANSLATION (addr and length are taken), CHANGE_PD (pd), CHANGE_ACCESS "
-        "(access). The keys are what the handle holds afterwards.",
+        "(access), CHANGE_UNKNOWN (a bit that the header does not name). The keys are what the handle holds "
+        "afterwards; a failure is answered with errno, not with the code that the call returns.",
         optional=frozenset({"pd", "addr", "length", "access"}),
     ),
     # -- memory windows, rdma-core -------------------------------------------------------------------
     "alloc_mw": Verb(
         {"pd": "handle", "type": "text"},
         {"mw": "handle", "rkey": "nat"},
-        "A window that is not bound; `type` is TYPE_1 or TYPE_2.",
+        "A window that is not bound; `type`: TYPE_1, TYPE_2, TYPE_UNKNOWN (a number that the header does not name).",
     ),
     "dealloc_mw": Verb({"mw": "handle"}, {}, "Free a window."),
     "bind_mw": Verb(

@@ -10,6 +10,7 @@ def words(table: str) -> list[str]:
 
 STATES = ["RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"]
 UNKNOWN, NO_SUCH = "UNKNOWN", 1000
+NO_SUCH_FLAG = 1 << 18
 """The contract's name for an enumerator that the header does not have, and the number that is passed for it."""
 
 STATUSES = words(

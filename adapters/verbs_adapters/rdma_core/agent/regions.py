@@ -11,7 +11,7 @@ from verbs_adapters.rdma_core.agent.device import Opened
 from verbs_adapters.rdma_core.agent.layout import Mr, Mw, MwBind
 from verbs_adapters.rdma_core.agent.library import Errno, made, succeed
 from verbs_adapters.rdma_core.agent.memory import Buffer, load_libc
-from verbs_adapters.rdma_core.agent.names import MW_TYPES, REREG, SEND_FLAGS
+from verbs_adapters.rdma_core.agent.names import MW_TYPES, NO_SUCH, NO_SUCH_FLAG, REREG, SEND_FLAGS
 from verbs_adapters.rdma_core.agent.objects import Objects
 from verbs_adapters.rdma_core.agent.values import access_bits, address_of, bits, enumerator, narrow
 
@@ -74,7 +74,10 @@ class Regions(Objects):
         """ibv_rereg_mr: its own codes do not name the reason, which is in errno."""
         mr = self._find(self._mrs, args["mr"])
         pd = self._find(self._pds, args["pd"]) if args.get("pd") else None
-        flags, access = bits(args["flags"], REREG), access_bits(args.get("access", ()))
+        flags, access = (
+            bits(args["flags"], {**REREG, "CHANGE_UNKNOWN": NO_SUCH_FLAG}),
+            access_bits(args.get("access", ())),
+        )
         c.set_errno(0)
         if self._library.ibv_rereg_mr(mr, flags, pd, args.get("addr", 0), args.get("length", 0), access):
             made(None)
@@ -88,7 +91,7 @@ class Regions(Objects):
 
     def verb_alloc_mw(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """ibv_alloc_mw, as its inline function in the header does."""
-        pd, kind = self._find(self._pds, args["pd"]), enumerator(args["type"], MW_TYPES)
+        pd, kind = self._find(self._pds, args["pd"]), enumerator(args["type"], {**MW_TYPES, "TYPE_UNKNOWN": NO_SUCH})
         if not self._ops.alloc_mw:
             raise Errno("EOPNOTSUPP")
         c.set_errno(0)
