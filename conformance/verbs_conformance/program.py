@@ -50,6 +50,10 @@ _KEYS = (
 )
 
 
+OWN_STEPS = {"settle", "drain"}
+"""Steps that are no calls of the specification."""
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """A program: steps after a fixture, and what it was made for.
@@ -92,8 +96,18 @@ class Program:
         return (not self.api or api in self.api) and (not self.transport or transport in self.transport)
 
     def under(self, spec: Spec) -> bool:
-        """Whether the program is meant for the profiles and features that a specification was selected for."""
-        return self.applies(*(spec.selected or ("", ""))) and set(self.feature) <= set(spec.features)
+        """Whether the program is meant for the profiles and features that a specification was selected for.
+
+        One that names no API is for those that have every call which it and its fixture make.
+        """
+        meant = self.applies(*(spec.selected or ("", ""))) and set(self.feature) <= set(spec.features)
+        return meant and (bool(self.api) or all(c in spec.calls for c in self.calls))
+
+    @property
+    def calls(self) -> set[str]:
+        """The calls of the specification that the program and its fixture make."""
+        before, own = full_steps(self, fixtures())
+        return {each.call for each in (*before, *own)} - OWN_STEPS
 
     def to_yaml(self) -> str:
         """The program as a file; the same program gives the same bytes."""

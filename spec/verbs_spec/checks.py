@@ -121,11 +121,19 @@ def _check_like(profile: Profile, spec: Spec) -> None:
         return
     apis = [each.name for each in spec.profiles.values() if each.kind == "api" and each is not profile]
     _known(profile.like, apis, "API profile", f"'like' of profile {profile.name}")
-    if spec.profiles[profile.like].like is not None:
-        raise SpecError(
-            f"profile {profile.name} is like {profile.like}, which is like another itself; name that one",
-            profile.like.where,
-        )
+    seen = [profile.name]
+    while (other := spec.profiles[seen[-1]].like) is not None:
+        if other in seen:
+            raise SpecError(f"profile {profile.name} is like itself, by way of {seen[-1]}", profile.like.where)
+        seen.append(other)
+
+
+def _check_absences(profile: Profile, spec: Spec) -> None:
+    for each in profile.without:
+        _known(each, (*spec.calls, *spec.families, *spec.rules), "call, family or rule", f"'without' of {profile.name}")
+    for each in profile.features or ():
+        known = [other.name for other in spec.profiles.values() if other.kind == "feature"]
+        _known(each, known, "feature", f"'features' of {profile.name}")
 
 
 def _check_deltas(profile: Profile, spec: Spec) -> None:
@@ -176,6 +184,7 @@ def _check_profiles(spec: Spec) -> None:
             _known(each, spec.profiles, "profile", what)
     for profile in spec.profiles.values():
         _check_like(profile, spec)
+        _check_absences(profile, spec)
         _check_deltas(profile, spec)
         _check_redefinitions(profile, spec)
 

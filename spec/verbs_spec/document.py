@@ -312,7 +312,9 @@ class Profile:
     capability: tuple[Text, ...] = ()  # of a feature: a device has it that declares one of these
     draft: bool = False  # of a feature: no device is judged by it unless that is asked for
     results: Mapping[str, ResultWord] = field(default_factory=dict)  # of an API: its own words
-    like: Text | None = None  # of an API: the one whose deltas and redefinitions it begins with
+    like: Text | None = None  # of an API: the one whose deltas, redefinitions, shapes and absences it begins with
+    without: tuple[Text, ...] = ()  # of an API: calls, families and rules that do not exist under it
+    features: tuple[Text, ...] | None = None  # of an API: those that exist under it; None: all
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,11 @@ from verbs_spec.nodes import Entry, expression, mapping, sequence, slug, text, t
 from verbs_spec.text import Map, Node, Text
 
 _COMMON = "level status profile"
-_PROFILE = "defines deltas capability status results like"
-_ONLY: dict[str, ProfileKind] = {"capability": "feature", "status": "feature", "results": "api", "like": "api"}
+_PROFILE = "defines deltas capability status results like without features"
+_ONLY: dict[str, ProfileKind] = {
+    **dict.fromkeys(("capability", "status"), "feature"),
+    **dict.fromkeys(("results", "like", "without", "features"), "api"),
+}
 _A = {"api": "an API", "transport": "a transport", "feature": "a feature"}
 _SIGNATURE = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
 _PARAM = re.compile(r"\s*([A-Za-z_]\w*)\s*:\s*(.*\S)\s*", re.DOTALL)
@@ -222,6 +225,10 @@ def profile(node: Node, stem: str) -> Profile:
         entry.optional("status", lambda node, what: _one_of(node, what, ("draft", "reviewed"))) == "draft",
         {str(word): _result(word, each, name) for word, each in entry.items("results")},
         entry.optional("like", text),
+        entry.optional("without", texts) or (),
+        tuple(text(each, f"an element of 'features' of profile {stem}") for each in entry.elements("features"))
+        if "features" in entry
+        else None,
     )
 
 

@@ -23,6 +23,7 @@ from verbs_spec.document import (
     ProfileKind,
     Redefinition,
     Rule,
+    Shape,
     Spec,
     StepFamily,
 )
@@ -39,8 +40,10 @@ def select(spec: Spec, api: str, transport: str, features: Sequence[str] = ()) -
         raise ProfileError(f"{' and '.join(spec.selected)} are selected already; select from the whole specification")
     chief = _profile(spec, api, "api")
     both = (chief, _profile(spec, transport, "transport"))
-    extra = tuple(_profile(spec, each, "feature") for each in features)
-    chosen = (_whole(spec, chief), both[1], *extra)
+    whole = _whole(spec, chief)
+    known = [_profile(spec, each, "feature") for each in features]
+    extra = tuple(each for each in known if _allows(whole, each.name))
+    chosen = (whole, both[1], *extra)
     deltas: dict[str, list[Delta]] = {}
     for delta in _joined(*chosen):
         deltas.setdefault(delta.rule, []).append(delta)
@@ -53,8 +56,13 @@ def select(spec: Spec, api: str, transport: str, features: Sequence[str] = ()) -
         return {str(name) for name in profiles if spec.profiles[name].kind == "feature"} - {str(e.name) for e in extra}
 
     def rules(found: tuple[RuleT, ...]) -> tuple[RuleT, ...]:
-        there = (_changed(rule, deltas.get(rule.id, [])) for rule in found if applies(rule.profile))
-        return tuple(_worded(rule, chief) for rule in there)
+        there = [rule for rule in found if rule.id not in whole.without and applies(rule.profile)]
+        return tuple(_worded(_changed(rule, deltas.get(rule.id, [])), chief) for rule in there)
+
+    def usual(shape: Shape) -> bool:
+        return any(_for(spec, (each, both[1]), [shape.profile]) for each in line) and not lacks(shape.profile)
+
+    line = _line(spec, chief)
 
     bodies = _bodies(*chosen)
     defines = {
@@ -64,22 +72,25 @@ def select(spec: Spec, api: str, transport: str, features: Sequence[str] = ()) -
         name: replace(
             call,
             rules=rules(call.rules),
-            shapes={key: shape for key, shape in call.shapes.items() if applies(shape.profile)},
+            shapes={key: shape for key, shape in call.shapes.items() if usual(shape)},
         )
         for name, call in spec.calls.items()
-        if applies(call.profile)
+        if name not in whole.without and applies(call.profile)
     }
     families = {
         name: replace(family, rules=rules(family.rules))
         for name, family in spec.families.items()
-        if applies(family.profile)
+        if name not in whole.without and applies(family.profile)
     }
     parts: tuple[Call | StepFamily, ...] = (*spec.calls.values(), *spec.families.values())
     lacking = {
         str(rule.id): Lacking(rule, tuple(sorted(missing)))
         for part in parts
         for rule in part.rules
-        if (missing := lacks((*part.profile, *rule.profile))) and _for(spec, both, (part.profile, rule.profile))
+        if (missing := lacks((*part.profile, *rule.profile)))
+        and _for(spec, both, (part.profile, rule.profile))
+        and all(_allows(whole, each) for each in missing)
+        and not {part.name, rule.id} & set(whole.without)
     }
     for call in calls.values():
         check_call(call, selected=True)
@@ -119,14 +130,33 @@ def _profile(spec: Spec, name: str, kind: ProfileKind) -> Profile:
     return spec.profiles[name]
 
 
+def _line(spec: Spec, api: Profile) -> list[Profile]:
+    """An API, the one that it is like, and so on."""
+    found = [api]
+    while (other := found[-1].like) is not None:
+        found.append(spec.profiles[other])
+    return found
+
+
+def _allows(api: Profile, feature: str) -> bool:
+    """Whether a feature exists under an API."""
+    return api.features is None or feature in api.features
+
+
 def _whole(spec: Spec, api: Profile) -> Profile:
     """An API with what it takes over from the one that it is like; its own rows take the place of that one's."""
     if api.like is None:
         return api
-    other = spec.profiles[api.like]
+    other = _whole(spec, spec.profiles[api.like])
     deltas = {(str(each.rule), str(each.field)): each for each in (*other.deltas, *api.deltas)}
     defines = {str(each.define): each for each in (*other.defines, *api.defines)}
-    return replace(api, deltas=tuple(deltas.values()), defines=tuple(defines.values()))
+    return replace(
+        api,
+        deltas=tuple(deltas.values()),
+        defines=tuple(defines.values()),
+        without=(*other.without, *api.without),
+        features=other.features if api.features is None else api.features,
+    )
 
 
 def _worded(rule: RuleT, api: Profile) -> RuleT:

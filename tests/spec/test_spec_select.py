@@ -256,7 +256,34 @@ def test_an_api_like_another() -> None:
     assert isinstance(rule, CallRule)
     assert (rule.do, rule.outputs) == ("b()", "x")
     assert (chosen.defines["f"].body, chosen.defines["g"].body) == ("2", "3")
-    with pytest.raises(SpecError, match="is like win, which is like another itself"):
-        loads({**files, "profiles/far.yaml": "profile: far\nkind: api\nsummary: S.\nlike: win"})
+    far = {**files, "profiles/far.yaml": "profile: far\nkind: api\nsummary: S.\nlike: win"}
+    assert select(loads(far), "far", "ib").defines["g"].body == "3"
+    with pytest.raises(SpecError, match="profile far is like itself, by way of user"):
+        loads({**far, "profiles/user.yaml": "profile: user\nkind: api\nsummary: S.\nlike: far"})
     with pytest.raises(SpecError, match=r"names the API profile 'usr', .* did you mean 'user'"):
         loads({**files, "profiles/far.yaml": "profile: far\nkind: api\nsummary: S.\nlike: usr"})
+
+
+def test_what_an_api_is_without() -> None:
+    other = CALL.replace("mr/ok", "mr/d")
+    rules = (
+        f"calls: {{c: {{params: {{n: nat}}, shapes: {{s: {{profile: [user], n: ['1']}}}}, rules: [{CALL},\n"
+        "  {id: mr/no, sources: [man], says: S., cause: a, returns: [EIO]},\n"
+        "  {id: mr/more, sources: [man], says: S., cause: a, returns: [EIO], profile: [more]}]},\n"
+        f"  d: {{rules: [{other}]}}}}"
+    )
+    far = "profile: far\nkind: api\nsummary: S.\nlike: user\nwithout: [d, mr/no]\nfeatures: []"
+    files = {
+        "rules/mr.yaml": f"object: mr\nsummary: S.\n{rules}",
+        "profiles/user.yaml": "profile: user\nkind: api\nsummary: S.",
+        "profiles/more.yaml": "profile: more\nkind: feature\nsummary: S.",
+        "profiles/ib.yaml": "profile: ib\nkind: transport\nsummary: S.",
+        "profiles/far.yaml": far,
+    }
+    assert set(select(loads(files), "user", "ib", ["more"]).rules) == {"mr/ok", "mr/no", "mr/more", "mr/d"}
+    assert set(select(loads(files), "user", "ib").lacking) == {"mr/more"}
+    chosen = select(loads(files), "far", "ib", ["more"])
+    assert (set(chosen.rules), set(chosen.calls), chosen.features, chosen.lacking) == ({"mr/ok"}, {"c"}, (), {})
+    assert set(chosen.calls["c"].shapes) == {"s"}
+    with pytest.raises(SpecError, match=r"'without' of far names .* 'mr/know', .* did you mean 'mr/no'"):
+        loads({**files, "profiles/far.yaml": far.replace("mr/no", "mr/know")})

@@ -15,7 +15,8 @@ rdma-core or the kernel, without ``ibv_`` or ``ib_``; enumerators as in the head
 :data:`VERBS` lists each verb with its parameters and outputs; it describes
 shapes only and says nothing about what a correct device does.
 
-Results are values, never exceptions.  A verb that fails answers with the errno's name and no outputs.
+Results are values, never exceptions.  A verb that fails answers with the errno's name, or the status word of an API
+that has its own (``ND_CANCELED``), and no outputs.
 What keeps a verb from being answered at all (the device crashed, the agent sent garbage, the deadline
 passed) is a :class:`Trouble`, which says whose fault it is.
 
@@ -36,6 +37,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import msgspec
 
 from verbs_adapters.contract.memory import MEMORY
+from verbs_adapters.contract.overlapped import OVERLAPPED
 from verbs_adapters.contract.pairs import PAIRS
 from verbs_adapters.contract.queues import QUEUES
 from verbs_adapters.contract.verb import Verb
@@ -185,7 +187,7 @@ class BackendFactory(Protocol):
         """Make a backend."""
 
 
-VERBS: dict[str, Verb] = {**MEMORY, **QUEUES, **PAIRS}
+VERBS: dict[str, Verb] = {**MEMORY, **QUEUES, **PAIRS, **OVERLAPPED}
 """Every verb of the contract."""
 
 OF_SEVERAL = frozenset({"hca", "silent", "remote"})

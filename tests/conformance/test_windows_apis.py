@@ -1,0 +1,98 @@
+"""The Windows APIs: devices that break one rule of theirs are told apart from the model by the regression programs."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+import pytest
+
+from verbs_conformance import program as programs
+from verbs_conformance.build import limits
+from verbs_conformance.judge import Judge
+from verbs_conformance.reference_backend import ReferenceBackend
+from verbs_conformance.session import Engine
+from verbs_reference.model import Model
+from verbs_reports.verdicts import Verdict
+from verbs_spec.document import CallRule
+from verbs_spec.loader import loads
+from verbs_spec.nodes import ERRNOS
+from verbs_spec.profiles import select
+
+APIS = ("networkdirect",)
+DEFECTS = {
+    "one notification completes": ("n.release = len(n.waiting)", "n.release = 1", "regress/nd-two-notifications"),
+    "an event for what was told": (
+        '"counts_earlier()": "true"',
+        '"counts_earlier()": "false"',
+        "regress/nd-wake-up-kept",
+    ),
+    "armed for solicited lowers": (
+        "elif type == SOLICITED and n.armed == UNARMED:",
+        "elif type == SOLICITED:",
+        "regress/nd-no-downgrade",
+    ),
+    "any does not raise": (
+        "if type == ANY:\n      n.armed = FOR_ANY",
+        "if type == ANY and n.armed == UNARMED:\n      n.armed = FOR_ANY",
+        "regress/nd-upgrade",
+    ),
+    "a failure is not solicited": ('"h.status != SUCCESS"', '"false"', "regress/nd-failure-is-solicited"),
+    "errors arm": (
+        "push(n.errors, request)",
+        "arm_notifier(n, ANY)\n            push(n.waiting, request)",
+        "regress/nd-errors-arm-nothing",
+    ),
+    "one is cancelled": ("n.cancelled = len(n.waiting)", "n.cancelled = 1", "regress/nd-cancel-all"),
+    "an old key opens": (
+        "r.state = READY\n          forget(r.mr)",
+        "r.state = READY",
+        "regress/nd-key-after-deregistration",
+    ),
+    "a flush forgets receives": (
+        'returns: ["0"]\n        do: "qp.state = ERR"\nalso:',
+        'returns: ["0"]\n        do: "clear(qp.rq)"\nalso:',
+        "regress/nd-flush-unconnected",
+    ),
+}
+
+
+@cache
+def files() -> dict[str, str]:
+    root = resources.files("verbs_spec")
+    found = [(part, each) for part in ("rules", "profiles") for each in root.joinpath(part).iterdir()]
+    return {f"{part}/{each.name}": each.read_text("utf-8") for part, each in found if each.name.endswith(".yaml")}
+
+
+@cache
+def plain(api: str) -> Engine:
+    return Engine(Model(select(loads(files()), api, "roce")))
+
+
+def judged(api: str, backend: Model, name: str) -> Verdict:
+    engine, fixtures = plain(api), programs.fixtures()
+    device = ReferenceBackend(backend, limits(engine, fixtures))
+    (program,) = (p for p in programs.shipped("programs") if p.name == name)
+    return Judge(engine, device, device.hello(), fixtures).run(program, 1).verdict
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_a_device_with_a_defect_is_refused(defect: str) -> None:
+    old, new, name = DEFECTS[defect]
+    changed = {file: text.replace(old, new) for file, text in files().items()}
+    assert sum(changed[file] != text for file, text in files().items()) == 1
+    assert judged("networkdirect", plain("networkdirect").model, name) == Verdict.PASS
+    assert judged("networkdirect", Model(select(loads(changed), "networkdirect", "roce")), name) == Verdict.FAIL
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_every_result_is_a_word_of_the_api(api: str) -> None:
+    spec = plain(api).model.spec
+    left = {
+        f"{rule.id} returns {each}"
+        for rule in spec.rules.values()
+        if isinstance(rule, CallRule)
+        for each in rule.returns
+        if each in ERRNOS
+    }
+    assert not left, f"give {api} a word for each in its profile's 'results', or leave the rule out of it"
