@@ -76,8 +76,9 @@ class Directed:
             _, outputs, cases = self.world.call(code, self.values(step, names))
             for i, made in enumerate(code.creates):
                 name = step.out.get(f"#{i}")
-                if name and cases and not cases[0].is_cause:
-                    names[name] = (code.outputs[made].name, outputs[list(code.outputs).index(made)])
+                number = outputs[list(code.outputs).index(made)]
+                if name and cases and not cases[0].is_cause and number in self.world.store.objects:
+                    names[name] = (code.outputs[made].name, number)
             self.world.fired = [c.id for c in cases]
         return self.world.fired
 

@@ -200,5 +200,8 @@ class Imagination:
                 yield self.serial * FRESH
                 yield from range(17)
                 yield from (4096, 8192, 3584, 7680, 16384)
+            case "ref":
+                yield from self.store.live[kind.name]
+                yield 0
             case _:
                 yield self.model.voc.default(kind)

@@ -67,12 +67,8 @@ class ReferenceBackend:
         if cases and cases[0].is_cause:
             return Answer(result)
         named = zip(code.outputs.items(), outputs, strict=True)
-        made = {name: self._out(kind, value) for (name, kind), value in named}
-        return Answer(result, self._without_rest(code, made))
-
-    def _without_rest(self, code: CallCode, made: dict[str, Any]) -> dict[str, Any]:
-        first = next(iter(made), "")
-        return {first: 0} if first and made[first] == 0 and code.outputs[first].tag == "nat" else made
+        there = {name: self._out(kind, value) for (name, kind), value in named if value or name not in code.found}
+        return Answer(result, {next(iter(there)): 0} if code.gives_nothing(there) else there)
 
     def _argument(self, code: CallCode, name: str, args: Mapping[str, Value]) -> Any:
         if code.params[name] == self._device:

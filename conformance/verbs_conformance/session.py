@@ -125,6 +125,8 @@ class Session:
         self.belief = Belief(engine.model, engine.analysis, cap=cap)
         self.names: dict[str, tuple[str, int]] = {}
         self.handles: dict[int, int] = {}
+        self.numbers: dict[tuple[str, int], int] = {}
+        """The number of the object that had a handle last, by its kind and the handle."""
         self.calls = 0
         self.unobserved = 0
         self.allow_undefined = allow_undefined
@@ -148,6 +150,7 @@ class Session:
         made.belief = self.belief.fork()
         made.names = self.names.copy()
         made.handles = self.handles.copy()
+        made.numbers = self.numbers.copy()
         made.log = self.log.copy()
         made.lost = self.lost.copy()
         return made
@@ -328,6 +331,7 @@ class Session:
     def _bind(self, step: Step, code: CallCode, bound: dict[str, tuple[int, int]]) -> None:
         for name, (number, handle) in bound.items():
             self.handles[number] = handle
+            self.numbers[code.outputs[name].name, handle] = number
             given = step.out.get(f"#{code.creates.index(name)}")
             if given is not None:
                 self.names[given] = (code.outputs[name].name, number)
@@ -367,14 +371,17 @@ class Session:
         made: list[Any] = []
         bound: dict[str, tuple[int, int]] = {}
         success = answer.result in {r for c in code.successes for r in c.returns}
+        nothing = code.gives_nothing(answer.out)
         for name, kind in code.outputs.items():
             if not success or name not in answer.out:
                 made.append(self.model.left_out(code, name))
-                if success and kind.tag == "ref":
+                if success and name in code.creates and not nothing:
                     raise KeyError(name)
                 continue
             value = answer.out[name]
-            if kind.tag == "ref":
+            if name in code.found:
+                value = self.numbers[kind.name, value] if value else 0
+            elif kind.tag == "ref":
                 if type(value) is not int or value <= 0:
                     raise ValueError(f"{name} is {value!r}, not a handle")
                 bound[name] = (self.belief.number(), value)

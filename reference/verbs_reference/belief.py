@@ -327,8 +327,9 @@ class Belief:
             self.tainted.update(self.store.live[kind])
         return frozenset(self.tainted)
 
-    def _kind(self, number: int) -> str:
-        return next((kind for kind, live in self.store.live.items() if number in live), "")
+    def _kind(self, number: int, *, gone: bool = False) -> str:
+        kind = next((kind for kind, live in self.store.live.items() if number in live), "")
+        return kind or (self.store.ended.get(number, "") if gone else "")
 
     def _links(self) -> dict[int, set[int]]:
         links: dict[int, set[int]] = {}
@@ -350,11 +351,18 @@ class Belief:
 
     def _is_unjudged(self, code: CallCode, action: Action) -> bool:
         """Whether the call is about objects that are not judged any more; what it makes is not judged
-        either."""
+        either.
+
+        A call that finds one of several objects is judged, where some are not judged, if it found another."""
         kinds = zip(code.params.values(), action.args, strict=True)
-        if not any(kind.tag == "ref" and value in self.tainted for kind, value in kinds):
-            return False
         outputs = dict(zip(code.outputs, action.outputs, strict=False))
+        if not any(kind.tag == "ref" and value in self.tainted for kind, value in kinds):
+            sought = {code.outputs[name].name for name in code.found}
+            found = {outputs.get(name, 0) for name in code.found} - {0}
+            if not any(self._kind(number, gone=True) in sought for number in self.tainted) or (
+                found and not found & self.tainted
+            ):
+                return False
         for name in code.creates:
             number = outputs.get(name, 0)
             if number > 0:

@@ -8,7 +8,7 @@ object, state or status by name either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from verbs_reference.types import BOOL, Type, absent
 from verbs_reference.vocabulary import Vocabulary
 from verbs_spec.document import Call, CallRule, Spec, StepFamily, StepRule
 from verbs_spec.errors import SpecError, Where
+from verbs_spec.text import Text
 
 Function = Callable[..., Any]
 
@@ -64,6 +65,13 @@ class CallCode:
     successes: list[CallCase]
     causes: list[CallCase]
     creates: tuple[str, ...]
+    found: frozenset[str] = frozenset()
+    """The outputs that name an object which is there."""
+
+    def gives_nothing(self, out: Mapping[str, Any]) -> bool:
+        """Whether these outputs say that nothing was found: the first one counts what was, and is 0."""
+        first = next(iter(self.outputs), "")
+        return bool(first) and self.outputs[first].tag == "nat" and out.get(first) == 0
 
     @property
     def cases(self) -> list[CallCase]:
@@ -199,6 +207,7 @@ class Model:
             successes,
             [c for c in cases if c.is_cause],
             tree.created(),
+            tree.found,
         )
 
     def _plain(self, outputs: n.Expr | None, names: list[str]) -> Function | None:
@@ -271,12 +280,15 @@ class _CallTree:
     def __init__(self, parser: Parser, voc: Vocabulary, call: Call) -> None:
         self.name = str(call.name)
         params = {str(p): voc.optional(t) for p, t in call.params.items()}
-        outputs = {str(o): voc.optional(t) for o, t in call.outputs.items()}
+        outputs = {str(o): voc.output(t) for o, t in call.outputs.items()}
         self.params = {name: kind for name, (kind, _) in params.items()}
         self.outputs = {name: kind for name, (kind, _) in outputs.items()}
         self.optional = frozenset(name for name, (_, optional) in {**params, **outputs}.items() if optional)
+        self.found = frozenset(str(o) for o, t in call.outputs.items() if t.startswith("found "))
         before: dict[str, n.Expr] = {p: n.Var(t, p) for p, t in self.params.items()}
-        after = {**before, **{o: n.Var(t, o) for o, t in self.outputs.items() if t.tag != "ref"}}
+        before |= {str(name): _default_of(voc, text) for name, text in call.absent.items()}
+        named = {o: n.Var(t, o) for o, t in self.outputs.items() if t.tag != "ref" or o in self.found}
+        after = {**before, **named}
         self.rules = []
         for rule in call.rules:
             guard = rule.cause if rule.cause is not None else rule.when
@@ -288,7 +300,13 @@ class _CallTree:
 
     def created(self) -> tuple[str, ...]:
         """Outputs that name a new object."""
-        return tuple(o for o, t in self.outputs.items() if t.tag == "ref")
+        return tuple(o for o, t in self.outputs.items() if t.tag == "ref" and o not in self.found)
+
+
+def _default_of(voc: Vocabulary, text: Text) -> n.Expr:
+    """What a parameter or output stands for in the rules where no profile has it: the default of its type."""
+    kind, _ = voc.output(text)
+    return n.Const(kind, voc.default(kind))
 
 
 class _Trees:

@@ -22,7 +22,7 @@ from verbs_reference.calls import Calls
 from verbs_reference.footprint import ANY, CELLS, SOME, Footprint
 from verbs_reference.likeness import Key, Likeness
 from verbs_reference.model import Model
-from verbs_reference.moves import NOTHING, Move, Pending
+from verbs_reference.moves import NOTHING, Move, Pending, Process
 from verbs_reference.statics import CaseFacts, FamilyFacts, Memory, Statics, Test
 from verbs_reference.store import NeedChoice, Store
 
@@ -95,15 +95,31 @@ class Analysis(Statics):
         """The moves that may come, each with those that bring its element to its queue."""
         found: dict[Move, list[Move]] = {}
         todo: list[tuple[Move, Move | None]] = [(m, None) for m in self._present(store)]
+        coming: dict[tuple[int, int], list[Any]] = {}
+        passing: dict[tuple[int, int], list[tuple[Move, Process]]] = {}
         while todo:
             move, source = todo.pop()
             before = found.get(move)
             if before is None:
                 before = found[move] = []
-                todo.extend((other, move) for other in self._following(store, move))
+                (index, number), element = move
+                place = (number, self.slots[index])
+                coming.setdefault(place, []).append(element)
+                todo.extend(
+                    ((to, element), by) for by, to in passing.get(place, ()) if self._may_come(store, to, element)
+                )
+                for to, given, queue in self._following(store, move):
+                    if queue is not None:
+                        passing.setdefault(queue, []).append((move, to))
+                    elements = (*given, *coming.get(queue, ())) if queue is not None else given
+                    todo.extend(((to, e), move) for e in elements if self._may_come(store, to, e))
             if source is not None and source not in before:
                 before.append(source)
         return found
+
+    def _may_come(self, store: Store, process: Process, element: Any) -> bool:
+        steady = self.families[process[0]].steady
+        return steady is None or bool(steady(store, process[1], element))
 
     def _present(self, store: Store) -> Iterator[Move]:
         for i, facts in enumerate(self.families):
@@ -112,8 +128,9 @@ class Analysis(Statics):
                     if facts.steady is None or facts.steady(store, number, element):
                         yield ((i, number), element)
 
-    def _following(self, store: Store, move: Move) -> Iterator[Move]:
-        """The moves to whose queues this one may push."""
+    def _following(self, store: Store, move: Move) -> Iterator[tuple[Process, tuple[Any, ...], tuple[int, int] | None]]:
+        """The processes to whose queues a move may push, the elements, and the queue from whose head they come, if they
+        do: more may come there."""
         (index, number), element = move
         facts = self.families[index]
         admitted: dict[int, bool] = {}
@@ -122,11 +139,14 @@ class Analysis(Statics):
                 constant = facts.cases[target.case].constant
                 admitted[target.case] = constant is None or bool(constant(store, element))
             to = target.path(store, number, element) if admitted[target.case] else 0
-            steady = self.families[j].steady
-            if to > 0:
-                for e in (element,) if target.slot is None else store.objects[number][target.slot]:
-                    if steady is None or steady(store, to, e):
-                        yield (j, to), e
+            if to <= 0:
+                continue
+            if target.queue is not None:
+                holder = target.queue[0](store, number, element)
+                if holder > 0:
+                    yield (j, to), store.objects[holder][target.queue[1]], (holder, target.queue[1])
+            else:
+                yield (j, to), (element if target.value is None else target.value(store, number, element),), None
 
     # -- what they touch -------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from verbs_reference import footprint as fp
 from verbs_reference import nodes as n
 from verbs_reference.footprint import Access
 from verbs_reference.model import Family, Model, StepCase
+from verbs_spec.errors import SpecError
 
 Function = Callable[..., Any]
 
@@ -62,12 +63,13 @@ class CaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A push of an element: in which case, to which object, of the head or of what stands in a queue of
-    its object."""
+    """A push of an element: in which case, to which object; of the head, of what stands in another queue (its
+    object and slot), or of a value that is known beforehand."""
 
     case: int
     path: Function
-    slot: int | None
+    queue: tuple[Function, int] | None = None
+    value: Function | None = None
 
 
 @dataclass(slots=True)
@@ -240,24 +242,41 @@ class Statics:
                 yield Pushed((stmt.obj.type.name, stmt.field), path, parts)
 
     def _sources(self, family: Family) -> Iterator[tuple[int, Target]]:
-        """Where the elements of this family's queue come from: other families' heads, or queues of their
-        objects."""
+        """Where the elements of this family's queue come from: other families' heads, or other queues."""
         for i, other in enumerate(self.model.families):
             for index, case in enumerate(other.cases):
+                known: dict[str, n.Expr] = {}
                 for stmt in flat(case.body):
+                    if isinstance(stmt, n.Let):
+                        known[stmt.name] = inline(other, n.substitute(stmt.value, known))
                     if isinstance(stmt, n.Push) and (stmt.obj.type.name, stmt.field) == family.trigger:
-                        yield from ((i, t) for t in self._target(other, index, stmt))
+                        value = inline(other, n.substitute(stmt.value, known))
+                        yield from ((i, t) for t in self._target(other, index, stmt, value))
 
-    def _target(self, other: Family, index: int, stmt: n.Push) -> Iterator[Target]:
-        match inline(other, stmt.value):
+    def _target(self, other: Family, index: int, stmt: n.Push, value: n.Expr) -> Iterator[Target]:
+        names = [other.var, other.head_var]
+        path = self.model.compiler.expression(inline(other, stmt.obj), names)
+        match value:
+            case n.Record():
+                pass  # made here from other values, and its consumers look at the queue itself
             case n.Var(name=other.head_var):
-                slot = None
-            case n.Builtin(op="head", args=(n.Field(obj=n.Var(name=other.var)) as queue,)):
-                slot = self.model.layout.slot[other.kind][queue.field]
+                yield Target(index, path)
+            case n.Builtin(op="head", args=(n.Field() as queue,)) if self._is_known(queue.obj, names):
+                slot = self.model.layout.slot[queue.obj.type.name][queue.field]
+                yield Target(index, path, (self.model.compiler.expression(queue.obj, names), slot))
+            case _ if self._is_known(value, names):
+                yield Target(index, path, None, self.model.compiler.expression(value, names))
             case _:
-                return  # made here from other values: a record, whose consumers look at the queue itself
-        path = self.model.compiler.expression(inline(other, stmt.obj), [other.var, other.head_var])
-        yield Target(index, path, slot)
+                rule = other.cases[index].rule
+                raise SpecError(
+                    f"{rule.id} pushes to {stmt.obj.type.name}.{stmt.field}, from which a family takes, what steps may "
+                    "change before; push the head of a queue, or what no step changes",
+                    rule.id.where,
+                )
+
+    def _is_known(self, expr: n.Expr, names: list[str]) -> bool:
+        """Whether an expression of a step can be told before any step is taken."""
+        return self.is_steady(expr) and n.free_names(expr) <= set(names)
 
     # -- kinds of expressions --------------------------------------------------------------------
 

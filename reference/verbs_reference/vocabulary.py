@@ -74,6 +74,11 @@ class Vocabulary:
             return self.resolve(text.part(0, len(text) - 1)), True
         return self.resolve(text), False
 
+    def output(self, text: Text) -> tuple[Type, bool]:
+        """The type of an output, which may be `found OBJECT`, an object that is there; and whether it may be absent."""
+        words = text.split()
+        return self.optional(Text(f"ref {words[1]}", text.where) if len(words) == 2 and words[0] == "found" else text)
+
 
 def build(spec: Spec) -> Vocabulary:
     """Collect the names of a specification and resolve the types of records and objects."""

@@ -58,14 +58,16 @@ class Additions:
             records[name] = replace(record, fields=_joined(record.fields, entries.fields(name, node, "a record"), name))
 
     def to_calls(self, calls: dict[str, Call], taken: Callable[[Text], None]) -> None:
-        """More parameters, outputs, shapes and rules."""
+        """More parameters, outputs, shapes and rules; under the profiles of the addition unless they name their own."""
         for name, node, file in self._of("calls"):
             call = _declared(name, calls, "call")
             entry = Entry(
                 node, f"what {file}.yaml adds to call {name}", optional="params outputs shapes rules across profile"
             )
             profile = entries.profiles(entry)
-            params = _joined(call.params, entries.typed(entry, "params"), name)
+            limited: dict[str, tuple[Text, ...]] = {}
+            params = _joined(call.params, entries.typed(entry, "params", limited, profile), name)
+            outputs = _joined(call.outputs, entries.typed(entry, "outputs", limited, profile), name)
             shapes: dict[str, Shape] = {
                 key: _under(entries.shape(key, each, name, params), profile) for key, each in entry.items("shapes")
             }
@@ -74,10 +76,11 @@ class Additions:
             calls[name] = replace(
                 call,
                 params=params,
-                outputs=_joined(call.outputs, entries.typed(entry, "outputs"), name),
+                outputs=outputs,
                 shapes=_joined(call.shapes, shapes, name),
                 rules=(*call.rules, *rules),
                 across=(*call.across, *(entry.optional("across", names) or ())),
+                limited={**call.limited, **limited},
             )
 
     def to_steps(self, families: dict[str, StepFamily], taken: Callable[[Text], None]) -> None:

@@ -179,6 +179,11 @@ def _check_profiles(spec: Spec) -> None:
         for shape in call.shapes.values()
     ]
     named += [(f"'profile' of family {family.name}", family.profile) for family in spec.families.values()]
+    named += [
+        (f"'profile' of {name!r} of call {call.name}", profiles)
+        for call in spec.calls.values()
+        for name, profiles in call.limited.items()
+    ]
     for what, profiles in named:
         for each in profiles:
             _known(each, spec.profiles, "profile", what)

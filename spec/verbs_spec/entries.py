@@ -133,8 +133,9 @@ def call(name: Text, node: Node, file: str) -> Call:
     """An entry of `calls`."""
     nodes.name(name, "a call's name")
     entry = Entry(node, f"call {name}", required="rules", optional="params outputs profile shapes across")
-    params = typed(entry, "params")
-    outputs = typed(entry, "outputs")
+    limited: dict[str, tuple[Text, ...]] = {}
+    params = typed(entry, "params", limited)
+    outputs = typed(entry, "outputs", limited)
     for key in outputs.keys() & params.keys():
         raise SpecError(f"{key!r} is both a parameter and an output of call {name}", outputs[key].where)
     shapes: dict[str, Shape] = {key: shape(key, node, name, params) for key, node in entry.items("shapes")}
@@ -146,7 +147,7 @@ def call(name: Text, node: Node, file: str) -> Call:
                 f"{str(each)!r} in 'across' of call {name} is no parameter; the parameters are {listed(params)}",
                 each.where,
             )
-    return Call(name, params, outputs, shapes, profiles(entry), rules, file, across)
+    return Call(name, params, outputs, shapes, profiles(entry), rules, file, across, limited)
 
 
 def family(name: Text, node: Node, file: str) -> StepFamily:
@@ -360,10 +361,22 @@ def _field(name: Text, node: Node, what: str) -> FieldDecl:
     return FieldDecl(name, text(node, f"the type of {what}"))
 
 
-def typed(entry: Entry, key: str) -> dict[str, Text]:
-    """Names with types."""
-    what = f"a name in {key!r} of {entry.what}"
-    return {nodes.name(each, what): text(node, f"the type of {str(each)!r}") for each, node in entry.items(key)}
+def typed(
+    entry: Entry, key: str, limited: dict[str, tuple[Text, ...]], common: tuple[Text, ...] = ()
+) -> dict[str, Text]:
+    """Names with types; `limited` gets the profiles of those that not all have, `common` where none are named."""
+    found: dict[str, Text] = {}
+    for each, node in entry.items(key):
+        name = nodes.name(each, f"a name in {key!r} of {entry.what}")
+        if isinstance(node, Map):
+            own = Entry(node, f"{str(each)!r} in {key!r} of {entry.what}", required="type profile")
+            found[name] = own.required("type", text)
+            limited[name] = own.required("profile", texts)
+        else:
+            found[name] = text(node, f"the type of {str(each)!r}")
+            if common:
+                limited[name] = common
+    return found
 
 
 def profiles(entry: Entry) -> tuple[Text, ...]:

@@ -22,7 +22,7 @@ ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-9]+)*")
 BINDER = re.compile(r"\s*([A-Za-z_]\w*)\s+in\s+([A-Za-z_]\w*)\s*")
 TAKE = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*(\S.*)", re.DOTALL)
 RESULT = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
-ERRNOS = frozenset(errno.errorcode.values()) | {"EOPNOTSUPP", "ENOTSUP"}
+ERRNOS = frozenset(errno.errorcode.values()) | {"EOPNOTSUPP", "ENOTSUP", "EDEADLK"}
 
 # What the expression language and the types call their own; a declared name would hide them.
 RESERVED = frozenset(

@@ -69,10 +69,13 @@ def select(spec: Spec, api: str, transport: str, features: Sequence[str] = ()) -
         name: replace(define, body=bodies[name]) if name in bodies else define for name, define in spec.defines.items()
     }
     calls = {
-        name: replace(
-            call,
-            rules=rules(call.rules),
-            shapes={key: shape for key, shape in call.shapes.items() if usual(shape)},
+        name: _without(
+            replace(
+                call,
+                rules=rules(call.rules),
+                shapes={key: shape for key, shape in call.shapes.items() if usual(shape)},
+            ),
+            {each for each, profiles in call.limited.items() if not applies(profiles)},
         )
         for name, call in spec.calls.items()
         if name not in whole.without and applies(call.profile)
@@ -104,6 +107,23 @@ def select(spec: Spec, api: str, transport: str, features: Sequence[str] = ()) -
         selected=(api, transport),
         features=tuple(str(each.name) for each in extra),
         lacking=lacking,
+    )
+
+
+def _without(call: Call, names: set[str]) -> Call:
+    """A call without some parameters and outputs, and without menus for them; rules see their types' defaults then."""
+    if not names:
+        return call
+    shapes = {
+        key: replace(shape, menus={name: menu for name, menu in shape.menus.items() if name not in names})
+        for key, shape in call.shapes.items()
+    }
+    return replace(
+        call,
+        params={name: kind for name, kind in call.params.items() if name not in names},
+        outputs={name: kind for name, kind in call.outputs.items() if name not in names},
+        absent={name: kind for name, kind in {**call.params, **call.outputs}.items() if name in names},
+        shapes=shapes,
     )
 
 

@@ -279,11 +279,14 @@ def _fields(fields: Mapping[str, FieldDecl]) -> str:
 
 def _call(spec: Spec, call: Call) -> list[str]:
     params = ", ".join(f"{name}: {type_}" for name, type_ in call.params.items())
+    limited = (f"{_code(name)} only under {_codes(profiles)}" for name, profiles in call.limited.items())
     parts = [f"## Call `{call.name}({params})`\n"]
     if call.outputs:
         parts.append(f"Gives {_codes(f'{name}: {type_}' for name, type_ in call.outputs.items())}.\n")
     if call.profile:
         parts.append(f"Only under {_codes(call.profile)}.\n")
+    if call.limited:
+        parts.append(f"Not everywhere: {'; '.join(limited)}.\n")
     if call.shapes:
         shown = ([_shape(shape), _menus(shape)] for shape in call.shapes.values())
         parts.append(_table(["tested as", "with one of, the usual one first"], shown))

@@ -82,6 +82,8 @@ def test_what_is_added_is_as_if_it_stood_there(base_file: str) -> None:
     assert isinstance(spec.rules["mw/ok"], CallRule)
     without = select(spec, "kernel", "ib").calls["post"]
     assert ([rule.id for rule in without.rules], list(without.shapes)) == (["mr/ok", "mw/no"], ["one", "three"])
+    assert (list(without.params), without.absent) == (["a"], {"b": "nat"})
+    assert list(select(spec, "kernel", "ib", ("windows",)).calls["post"].params) == ["a", "b"]
 
 
 def test_the_tables_show_it_where_it_stands() -> None:
