@@ -78,3 +78,19 @@ def test_a_machine_that_somebody_ends_is_no_fault_of_the_device(moody: Backend) 
     assert (trouble.kind, trouble.whose) == ("crash", "glue")
     assert "the guest is gone" in trouble.message
     assert works(moody)
+
+
+@pytest.mark.skipif(not slices.EVERYTHING, reason="half a minute of nothing: tox -e lab-all")
+def test_a_guest_that_the_host_held_up_is_not_in_trouble(moody: Backend) -> None:
+    """Longer than the 20 seconds after which a kernel calls it a stall."""
+    assert works(moody)
+    guests = [pid for pid in slices.descendants(os.getpid()) if slices.is_guest(pid)]
+    assert guests
+    for pid in guests:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(25)
+    for pid in guests:
+        os.kill(pid, signal.SIGCONT)
+
+    for _ in range(5):  # a stall is told within a few ticks
+        assert works(moody)
