@@ -8,6 +8,9 @@ Results are the API's own status words, success is ``"0"`` all the same.  Status
 words (``ND_CANCELED``), but ``SUCCESS`` for ``ND_SUCCESS``; those of WinVerbs have the names of their Linux
 counterparts (``WR_FLUSH_ERR`` for ``WvWcFlushed``).  A work request's `signaled` is the opposite of NetworkDirect's
 silent success, `fence` its read fence.
+
+Objects of WinVerbs are counted references.  For a verb that destroys one the adapter releases its reference; if others
+hold the object, which is what Release returns, it takes the reference again and says ``E_ACCESSDENIED``.
 """
 
 from __future__ import annotations
@@ -53,6 +56,13 @@ OVERLAPPED: dict[str, Verb] = {
     ),
     "deregister_memory_region": Verb({"region": "handle"}, dict(_REQUEST), "Deregister."),
     "release_memory_region": Verb({"region": "handle"}, {}, "Release a region object."),
+    # -- memory of WinVerbs ----------------------------------------------------------------------------
+    "register_memory": Verb(
+        {"pd": "handle", **_BUFFER},
+        dict(_REQUEST),
+        "RegisterMemory. The handle `mr` of get_registration stands for the local key.",
+    ),
+    "deregister_memory": Verb({"mr": "handle"}, dict(_REQUEST), "DeregisterMemory of the local key."),
     # -- connections of NetworkDirect ----------------------------------------------------------------
     "connect_qp": Verb(
         {"qp": "handle", "peer": "handle"},
