@@ -21,7 +21,7 @@ from verbs_conformance.unwitnessed import reasons
 from verbs_reference.model import Model
 from verbs_spec import facts
 from verbs_spec import sources as documents
-from verbs_spec.document import CallRule, Document, Spec, StepRule
+from verbs_spec.document import CallRule, Document, Spec, StepRule, Table
 from verbs_spec.errors import near
 from verbs_spec.facts import MARKS, Facts
 from verbs_spec.profiles import features
@@ -63,7 +63,7 @@ def _known(spec: Spec) -> list[str]:
     errnos = {e for r in spec.rules.values() if isinstance(r, CallRule) for e in r.returns}
     words = [v for e in spec.enums.values() for v in e.values]
     named = (spec.rules, spec.families, spec.objects, spec.records, spec.enums, spec.calls)
-    more = (spec.choices, spec.defines, spec.profiles, _prefixes(spec), _facts().facts)
+    more = (spec.choices, spec.defines, spec.tables, spec.profiles, _prefixes(spec), _facts().facts)
     invariants = [*(i.id for i in spec.invariants), *(u.id for u in spec.unspecified)]
     return sorted({str(k) for group in (*named, *more, words, errnos, invariants) for k in group})
 
@@ -124,7 +124,7 @@ def _errno(spec: Spec, topic: str) -> bool:
 
 def _define(spec: Spec, topic: str) -> bool:
     define = spec.defines.get(topic)
-    if define is None:
+    if define is None or define.made:
         return False
     click.echo(f"{topic}({', '.join(f'{p.name}: {p.type}' for p in define.params)}): a define")
     click.echo(textwrap.indent(textwrap.dedent(str(define.body)).strip(), "  "))
@@ -133,6 +133,25 @@ def _define(spec: Spec, topic: str) -> bool:
         click.echo(f"  used by the defines {', '.join(others)}")
     _rules(spec, mentioning(spec, *through(spec, topic)), whole=0)
     return True
+
+
+def _table(spec: Spec, topic: str) -> bool:
+    table = spec.tables.get(topic) or next((t for t in spec.tables.values() if topic in _columns(t)), None)
+    if table is None:
+        return False
+    click.echo(f"{table.name}({', '.join(table.keys)}): a table; its columns: {', '.join(_columns(table))}")
+    _says(table.says)
+    for row in table.rows:
+        where = "; ".join(f"{key} {', '.join(row.keys.get(key, ('any',)))}" for key in table.keys)
+        click.echo(f"  {row.id}: {where}")
+        for column, words in row.cells.items():
+            click.echo(f"      {column}: {', '.join(words)}")
+    return True
+
+
+def _columns(table: Table) -> list[str]:
+    """The defines that look its columns up."""
+    return [f"{table.name}_{column}" for column in table.columns]
 
 
 def _family(spec: Spec, topic: str) -> bool:
@@ -199,7 +218,7 @@ def _profile(spec: Spec, topic: str) -> bool:
     return True
 
 
-_SHORT: tuple[Callable[[Spec, str], bool], ...] = (_choice_alone, _define, _family, _statement)
+_SHORT: tuple[Callable[[Spec, str], bool], ...] = (_choice_alone, _define, _table, _family, _statement)
 """How what a question names is told, where it is no rule."""
 
 
@@ -227,6 +246,7 @@ _TELLERS: tuple[Callable[[Spec, str], bool], ...] = (
     _enumerator,
     _errno,
     _define,
+    _table,
     _family,
     _object,
     _statement,

@@ -132,12 +132,12 @@ def search_programs(only: str = "*") -> int:
     if not any(fnmatchcase(name, only) for name in names):
         raise click.UsageError(f"--only {only}: no rule or fixture/NAME is called so{near(only, names) or '.'}")
     root = Path(str(resources.files("verbs_conformance").joinpath("programs")))
+    known = [p for p in programs.shipped("programs") if p.kind == "directed"]
+    by_hand = {p.target for p in programs.shipped("programs")} - {p.target for p in known}
+    spared = by_hand | set(unwitnessed())
     for profile in spec.profiles.values():
         if profile.kind == "api":
-            known = [p for p in programs.shipped("programs") if p.kind == "directed"]
-            found = build(
-                spec, str(profile.name), APIS_TRANSPORT, known, set(unwitnessed()), partial(fnmatchcase, pat=only)
-            )
+            found = build(spec, str(profile.name), APIS_TRANSPORT, known, spared, partial(fnmatchcase, pat=only))
             path = root / f"directed_{str(profile.name).replace('-', '_')}.yaml"
             path.write_text(programs.dump(found), encoding="utf-8")
             click.echo(f"{len(found)} programs written to {path.name}")

@@ -50,10 +50,22 @@ def open_causes(model: Model, old: str, new: str) -> list[str]:
         for case in code.successes:
             for stmt, tests in _assigns(case.body):
                 facts = _facts(stmt, old, new) if stmt.value.type.name in kinds else None
-                if facts is not None and not _contradicts(tests, facts):
+                guard = [case.guard_tree] if case.guard_tree is not None else []
+                if facts is not None and not _contradicts([*tests, *guard], facts):
+                    facts = {**facts, **_told(case.guard_tree)}
                     guards = {c.id: c.guard_tree for c in code.causes if c.guard_tree is not None}
                     found.update(dict.fromkeys(c for c, tree in guards.items() if value(tree, facts) is not False))
     return list(found)
+
+
+def _told(guard: n.Expr | None) -> dict[n.Expr, Any]:
+    """What a guard that holds says of names and of whole conditions."""
+    found: dict[n.Expr, Any] = {}
+    for part in n.conjuncts(guard) if guard is not None else []:
+        found[part] = True
+        if isinstance(part, n.Compare) and part.op == "==" and isinstance(part.left, n.Var):
+            found[part.left] = value(part.right, {})
+    return found
 
 
 def states(model: Model) -> dict[str, tuple[str, ...]]:
@@ -74,6 +86,7 @@ def _of_call(code: CallCode, kinds: set[str], old: str, new: str) -> Iterator[Tr
             facts = _facts(stmt, old, new) if stmt.value.type.name in kinds else None
             if facts is None or _contradicts([*tests, *([case.guard_tree] if case.guard_tree else [])], facts):
                 continue
+            facts = {**facts, **_told(case.guard_tree)}
             field = f"{stmt.obj.type.name}.{stmt.field}"
             refusing = [
                 c.id
@@ -113,9 +126,9 @@ def _assigns(body: Iterable[n.Stmt], tests: tuple[n.Expr, ...] = ()) -> Iterator
 def _facts(stmt: n.Assign, old: str, new: str) -> Facts | None:
     """What is known if this assignment makes the transition; None if it does not."""
     before: dict[n.Expr, Any] = {n.Field(stmt.value.type, stmt.obj, stmt.field): old}
-    if isinstance(stmt.value, n.Var):
-        before[stmt.value] = new
     result = value(stmt.value, before)
+    if result is UNKNOWN:
+        before[stmt.value] = new
     return before if result is UNKNOWN or result == new else None
 
 
@@ -141,10 +154,12 @@ def value(expr: n.Expr, facts: Facts) -> Any:
         case n.Compare(op="==" | "!="):
             left, right = value(expr.left, facts), value(expr.right, facts)
             return UNKNOWN if UNKNOWN in (left, right) else (left == right) == (expr.op == "==")
-        case n.Member(item=n.Expr() as member, group=n.Flags() as group):
-            item = value(member, facts)
-            items = [value(i, facts) for i in group.items]
-            return UNKNOWN if item is UNKNOWN or UNKNOWN in items else item in items
+        case n.Flags():
+            items = [value(i, facts) for i in expr.items]
+            return UNKNOWN if UNKNOWN in items else frozenset(items)
+        case n.Member():
+            item, group = value(expr.item, facts), value(expr.group, facts)
+            return UNKNOWN if UNKNOWN in (item, group) else item in group
         case _:
             return UNKNOWN
 

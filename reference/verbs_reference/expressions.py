@@ -319,8 +319,9 @@ class Expressions:
             tree = tree_of(str(body).strip(), "eval").body
         except SyntaxError:
             raise Refused(f"{name} is a procedure: it stands as a statement", node) from None
+        result = self.voc.defines[name].result
         with self._inside(name, node):
-            return self._expr(tree, inner)
+            return self._expr(tree, inner, self.voc.resolve(result) if result is not None else None)
 
     @contextmanager
     def _inside(self, name: str, node: ast.Call) -> Iterator[None]:

@@ -123,4 +123,5 @@ def _under(part: AnyT, profile: tuple[Text, ...]) -> AnyT:
 
 def _noted(rules: Iterable[CallRule | StepRule], taken: Callable[[Text], None]) -> None:
     for rule in rules:
-        taken(rule.id)
+        if not (isinstance(rule, CallRule) and rule.rows is not None):
+            taken(rule.id)

@@ -78,6 +78,8 @@ class Define:
     params: tuple[Param, ...]
     body: Text
     object: str
+    result: Text | None = None  # the type, where the body alone does not tell it
+    made: bool = False  # of a table, which says the same
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,7 @@ class CallRule(Rule):
     do: Text | None = None
     undefined: Text | None = None
     choice: Text | None = None
+    rows: Text | None = None  # the table and its keys, of a rule that stands for one a row, and of each of these
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +174,32 @@ class StepRule(Rule):
     family: Text
     when: Text | None = None
     do: Text | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: for which enumerators (all, where a key is absent), and what stands in the columns."""
+
+    id: Text
+    keys: Mapping[Text, tuple[Text, ...]]
+    cells: Mapping[Text, tuple[Text, ...]]
+    says: Text | None
+    sources: tuple[Text, ...]
+    level: Level | None
+    status: Status | None
+    profile: tuple[Text, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What holds for combinations of enumerators, a row each; keys and columns with the enums of their words."""
+
+    name: Text
+    says: Text
+    keys: Mapping[Text, Text]
+    columns: Mapping[Text, Text]
+    rows: tuple[Row, ...]
+    object: str
 
 
 @dataclass(frozen=True)
@@ -347,6 +376,7 @@ class Spec:
     profiles: Mapping[str, Profile]
     digest: str
     documents: Mapping[str, Document] = field(default_factory=dict)
+    tables: Mapping[str, Table] = field(default_factory=dict)
     selected: tuple[str, str] | None = None
     features: tuple[str, ...] = ()
     lacking: Mapping[str, Lacking] = field(default_factory=dict)

@@ -272,12 +272,15 @@ def shape(name: Text, node: Node, call: str, params: Mapping[str, Text]) -> Shap
 
 def call_rule(node: Node, call: Text, file: str) -> CallRule:
     """A rule of a call."""
+    of_rows = isinstance(node, Map) and "rows" in node  # then the rows have ids
     entry = Entry(
         node,
         _named("rule", node),
-        required="id sources says",
+        required="rows sources says" if of_rows else "id sources says",
         optional=f"{_COMMON} when cause returns prefer outputs do undefined choice",
     )
+    if of_rows and "cause" in entry:
+        raise SpecError("a rule with 'rows' has a 'cause'; it stands for ways to succeed", entry.key("cause").where)
     return CallRule(
         call=call,
         when=entry.optional("when", expression),
@@ -288,6 +291,7 @@ def call_rule(node: Node, call: Text, file: str) -> CallRule:
         do=entry.optional("do", expression),
         undefined=entry.optional("undefined", expression),
         choice=entry.optional("choice", nodes.name),
+        rows=entry.optional("rows", expression),
         **_common(entry, file),
     )
 
@@ -315,7 +319,7 @@ class _Common(TypedDict):
 
 def _common(entry: Entry, file: str) -> _Common:
     return {
-        "id": entry.required("id", slug),
+        "id": entry.required("id", slug) if "id" in entry else Text("a rule with rows", entry.where),
         "level": entry.optional("level", lambda node, what: nodes.word(node, what, LEVELS)) or "must",
         "status": entry.optional("status", lambda node, what: nodes.word(node, what, STATUSES)) or "draft",
         "sources": entry.required("sources", texts),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path, PurePath
 
-from verbs_spec import entries, questions, sources
+from verbs_spec import entries, questions, rows, sources
 from verbs_spec.additions import Additions
 from verbs_spec.checks import check
 from verbs_spec.document import (
@@ -24,13 +24,14 @@ from verbs_spec.document import (
     Record,
     Spec,
     StepFamily,
+    Table,
     Unspecified,
 )
 from verbs_spec.errors import SpecError, Where
 from verbs_spec.nodes import Entry, text, unique
 from verbs_spec.text import Node, Text, read
 
-_SECTIONS = "enums records objects define choices calls steps also ghosts invariants unspecified questions"
+_SECTIONS = "enums records objects tables define choices calls steps also ghosts invariants unspecified questions"
 
 
 def load(folder: Path | None = None) -> Spec:
@@ -95,6 +96,7 @@ class _Draft:
         self.enums: dict[str, Enum] = {}
         self.records: dict[str, Record] = {}
         self.objects: dict[str, ObjectKind] = {}
+        self.tables: dict[str, Table] = {}
         self.defines: dict[str, Define] = {}
         self.choices: dict[str, Choice] = {}
         self.calls: dict[str, Call] = {}
@@ -135,7 +137,8 @@ class _Draft:
             unique(name, self._calls, "the call")
             call = self.calls[name] = entries.call(name, node, stem)
             for rule in call.rules:
-                unique(rule.id, self._ids, "the id")
+                if rule.rows is None:
+                    unique(rule.id, self._ids, "the id")
         for name, node in entry.items("steps"):
             unique(name, self._families, "the family")
             family = self.families[name] = entries.family(name, node, stem)
@@ -167,13 +170,19 @@ class _Draft:
         for name, node in entry.items("objects"):
             self.objects[name] = ObjectKind(name, entries.fields(name, node, "an object"), stem)
             unique(name, self._names, "the name")
+        for name, node in entry.items("tables"):
+            self.tables[name] = rows.table(name, node, stem)
+            for define in rows.defines(self.tables[name]):
+                self._add_define(define)
         for signature, node in entry.items("define"):
-            define = entries.define(signature, node, stem)
-            self.defines[define.name] = define
-            unique(define.name, self._names, "the name")
+            self._add_define(entries.define(signature, node, stem))
         for name, node in entry.items("choices"):
             self.choices[name] = entries.choice(name, node, stem)
             unique(name, self._names, "the name")
+
+    def _add_define(self, define: Define) -> None:
+        self.defines[define.name] = define
+        unique(define.name, self._names, "the name")
 
     def spec(self, digest: str) -> Spec:
         """All that was read, with what files add to others."""
@@ -182,6 +191,9 @@ class _Draft:
         self.additions.to_objects(self.objects)
         self.additions.to_calls(self.calls, lambda each: unique(each, self._ids, "the id"))
         self.additions.to_steps(self.families, lambda each: unique(each, self._ids, "the id"))
+        for table in self.tables.values():
+            rows.check_table(table, self.enums)
+        rows.expand(self.calls, self.tables, lambda each: unique(each, self._ids, "the id"))
         return Spec(
             summaries=self.summaries,
             enums=self.enums,
@@ -198,4 +210,5 @@ class _Draft:
             profiles=self.profiles,
             digest=digest,
             documents=self.documents,
+            tables=self.tables,
         )

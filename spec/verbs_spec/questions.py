@@ -68,7 +68,7 @@ def check_questions(spec: Spec) -> None:
 def topics(spec: Spec) -> set[str]:
     """What an answer may name: each has words of its own."""
     groups: tuple[Iterable[str], ...] = (
-        *(spec.rules, spec.families, spec.choices, spec.defines),
+        *(spec.rules, spec.families, spec.choices, spec.defines, spec.tables),
         [each.id for each in spec.invariants],
         [each.id for each in spec.unspecified],
     )

@@ -8,9 +8,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 from pathlib import Path
 
-from verbs_spec import facts, facts_page
+from verbs_spec import facts, facts_page, rows
 from verbs_spec.document import (
     Binder,
     Call,
@@ -143,7 +144,8 @@ def _index(spec: Spec) -> str:
         ("object", spec.objects),
         ("record", spec.records),
         ("enum", spec.enums),
-        ("define", spec.defines),
+        ("table", spec.tables),
+        ("define", {name: each for name, each in spec.defines.items() if not each.made}),
         ("choice", spec.choices),
     ]
     names = sorted(
@@ -238,6 +240,9 @@ def _declarations(spec: Spec, name: str) -> list[str]:
     for record in spec.records.values():
         if record.object == name:
             parts += [f"## Record `{record.name}`\n", _fields(record.fields)]
+    for table in spec.tables.values():
+        if table.object == name:
+            parts += rows.rendered(table)
     parts += _section(
         "Enums",
         ["enum", "enumerators"],
@@ -264,7 +269,7 @@ def _declarations(spec: Spec, name: str) -> list[str]:
         (
             [_code(f"{each.name}({', '.join(f'{p.name}: {p.type}' for p in each.params)})"), _code(each.body)]
             for each in spec.defines.values()
-            if each.object == name
+            if each.object == name and not each.made
         ),
     )
     return parts
@@ -296,8 +301,15 @@ def _call(spec: Spec, call: Call) -> list[str]:
 
 def _call_rules(spec: Spec, rules: Iterable[CallRule]) -> str:
     ways = sorted(rules, key=lambda rule: rule.cause is not None)
-    rows = ([_rule(rule), _condition(rule), _outcome(rule), _code(rule.do), *_reasons(spec, rule)] for rule in ways)
-    return _table(["rule", "condition", "returns", "effect", "in words", "sources"], rows)
+    lines = []
+    for group in (list(found) for _, found in groupby(ways, key=lambda rule: rule.rows or rule.id)):
+        rule = group[0]
+        line = [_rule(rule), _condition(rule), _outcome(rule), _code(rule.do), *_reasons(spec, rule)]
+        if len(group) > 1:
+            line[:2] = [f"the {len(group)} rows of a table, as {line[0]}", f"when: the row for {_code(rule.rows)}"]
+            line[4] = "What the row says."
+        lines.append(line)
+    return _table(["rule", "condition", "returns", "effect", "in words", "sources"], lines)
 
 
 def _elsewhere(part: Call | StepFamily) -> list[str]:

@@ -138,8 +138,8 @@ ROWS: list[tuple[str, str | Mapping[str, str], str]] = [
         "unknown key of the file",
         doc("enum: {}"),
         "rules/mr.yaml:3:1: unknown key 'enum' in the file mr.yaml; the keys are object, summary, "
-        "enums, records, objects, define, choices, calls, steps, also, ghosts, invariants, unspecified, questions; did "
-        "you mean 'enums'?",
+        "enums, records, objects, tables, define, choices, calls, steps, also, ghosts, invariants, unspecified, "
+        "questions; did you mean 'enums'?",
     ),
     (
         "unknown key of a rule",

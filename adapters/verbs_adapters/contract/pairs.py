@@ -37,7 +37,8 @@ PAIRS: dict[str, Verb] = {
             **named("nat", "max_send_wr_actual max_recv_wr_actual"),
             **named("nat", "max_send_sge_actual max_recv_sge_actual max_inline_data_actual"),
         },
-        "A queue pair. Absent: `qp_type` (RC, UC, UD) is RC, there is no `srq`, each work request takes up to two SGEs "
+        "A queue pair. Absent: `qp_type` (RC, UC, UD, XRC_SEND, XRC_RECV, RAW_PACKET) is RC, there is no `srq`, "
+        "each work request takes up to two SGEs "
         "and no inline data, and is signalled by its own flag. The last three outputs are there if their parameters "
         "were.",
         optional=frozenset({"qp_type", "srq", "max_send_sge", "max_recv_sge", "max_inline_data", "sq_sig_all"}),
