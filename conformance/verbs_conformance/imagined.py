@@ -133,7 +133,7 @@ class Imagination:
         for name in code.outputs.keys() - found.keys() - mentioned:
             found[name] = self._unconstrained(code.outputs[name])
         free = [o for o in code.outputs if o not in found]
-        tries = (itertools.chain(bounds.get(o, ()), self._tries(code.outputs[o], args)) for o in free)
+        tries = (dict.fromkeys((*bounds.get(o, ()), *self._tries(code.outputs[o], args))) for o in free)
         for values in itertools.islice(itertools.product(*tries), 5000):
             outputs = tuple({**found, **dict(zip(free, values, strict=True))}[o] for o in code.outputs)
             if case.outputs is None or case.outputs(self.store, *args, *outputs):

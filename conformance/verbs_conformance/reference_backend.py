@@ -26,7 +26,7 @@ class ReferenceBackend:
         self.busy = busy
         self.options = options or {}
         self.world = Imagination(model)
-        opening = next(c for c in model.calls.values() if not c.params and c.creates)
+        opening = next(c for c in model.calls.values() if c.opens)
         self._opening = opening.name
         self._device = opening.outputs[opening.creates[0]]
 

@@ -66,7 +66,7 @@ class Engine:
     def __init__(self, model: Model, like: Engine | None = None) -> None:
         self.model = model
         self.analysis: Analysis = Analysis(model, like.analysis if like is not None else None)
-        self.opening = next((c for c in model.calls if not model.calls[c].params and model.calls[c].creates), "")
+        self.opening = next((c for c in model.calls if model.calls[c].opens), "")
         opened = model.calls[self.opening] if self.opening else None
         self.device = opened.outputs[opened.creates[0]] if opened else None
         self._compiled: dict[tuple[str, Type], tuple[Any, tuple[tuple[str, str], ...]]] = {}

@@ -68,6 +68,11 @@ class CallCode:
     found: frozenset[str] = frozenset()
     """The outputs that name an object which is there."""
 
+    @property
+    def opens(self) -> bool:
+        """Whether the call makes something out of nothing: a device."""
+        return not self.params and next(iter(self.outputs), "") in self.creates
+
     def gives_nothing(self, out: Mapping[str, Any]) -> bool:
         """Whether these outputs say that nothing was found: the first one counts what was, and is 0."""
         first = next(iter(self.outputs), "")
