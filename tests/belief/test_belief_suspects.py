@@ -201,7 +201,7 @@ CHANGES: list[tuple[str, str, str, Callable[[Story], None]]] = [
     ("write/done", "store(remote_places(w), w.data)", "w.qp.cut = false", _written),
     ("write/done", "answer(w, SUCCESS)", "answer(w, REM_OP_ERR)", _written),
     ("sq/sent", "w.data = load(flat(places(q, s) for s in w.sg_list))", "w.bytes = w.bytes", _written),
-    ("send/done", "store(flat(places(q, s) for s in r.sg_list), w.data)", "w.qp.cut = false", _sent),
+    ("send/done", "store(flat(receive_places(q, s) for s in r.sg_list), w.data)", "w.qp.cut = false", _sent),
     ("send/done", "used(q, r, SUCCESS, w.bytes)", "used(q, r, SUCCESS, 1)", _sent),
     ("send/too-long", "used(q, r, LOC_LEN_ERR, 0)", "used(q, r, LOC_PROT_ERR, 0)", _too_long),
     ("send/too-long", "REM_INV_REQ_ERR)", "REM_OP_ERR)", _too_long),
