@@ -15,7 +15,7 @@ hold the object, which is what Release returns, it takes the reference again and
 
 from __future__ import annotations
 
-from verbs_adapters.contract.verb import Verb
+from verbs_adapters.contract.verb import Verb, named
 
 _REQUEST = {"request": "handle", "pending": "bool"}
 _KEYS = {"lkey": "nat", "rkey": "nat"}
@@ -56,6 +56,26 @@ OVERLAPPED: dict[str, Verb] = {
     ),
     "deregister_memory_region": Verb({"region": "handle"}, dict(_REQUEST), "Deregister."),
     "release_memory_region": Verb({"region": "handle"}, {}, "Release a region object."),
+    # -- windows of NetworkDirect --------------------------------------------------------------------
+    "create_memory_window": Verb({"pd": "handle"}, {"mw": "handle"}, "A window that is not bound."),
+    "release_memory_window": Verb({"mw": "handle"}, {}, "Release a window."),
+    "bind_memory_window": Verb(
+        {
+            "qp": "handle",
+            "wr_id": "nat",
+            "mr": "handle",
+            "mw": "handle",
+            **_BUFFER,
+            "signaled": "bool",
+            "fence": "bool",
+        },
+        {"rkey": "nat"},
+        "Bind to [addr, addr + length) of the region whose registration is `mr`. `access`: REMOTE_WRITE, REMOTE_READ. "
+        "`rkey` is what GetRemoteToken says when the method has returned.",
+    ),
+    "invalidate_memory_window": Verb(
+        {**named("handle", "qp mw"), "wr_id": "nat", **named("bool", "signaled fence")}, {}, "Invalidate."
+    ),
     # -- memory of WinVerbs ----------------------------------------------------------------------------
     "register_memory": Verb(
         {"pd": "handle", **_BUFFER},
