@@ -17,7 +17,7 @@ from typing import Any
 from verbs_reference import nodes as n
 from verbs_reference.model import CallCase, CallCode, Model
 from verbs_reference.store import NeedChoice, Store
-from verbs_reference.types import Type
+from verbs_reference.types import Absent, Type
 from verbs_reference.walk import Step as Move
 
 FRESH = 0x10000
@@ -129,12 +129,13 @@ class Imagination:
         parts = n.conjuncts(case.outputs_tree) if case.outputs_tree is not None else []
         bounds: dict[str, list[Any]] = {}
         self._solve(code, args, parts, found, bounds)
+        found.update({o: v[0] for o, v in bounds.items() if o not in found and isinstance(v[0], Absent)})
         mentioned = n.free_names(case.outputs_tree) if case.outputs_tree is not None else set()
         for name in code.outputs.keys() - found.keys() - mentioned:
             found[name] = self._unconstrained(code.outputs[name])
         free = [o for o in code.outputs if o not in found]
         tries = (dict.fromkeys((*bounds.get(o, ()), *self._tries(code.outputs[o], args))) for o in free)
-        for values in itertools.islice(itertools.product(*tries), 5000):
+        for values in itertools.islice(_nearest_first([list(t) for t in tries]), 5000):
             outputs = tuple({**found, **dict(zip(free, values, strict=True))}[o] for o in code.outputs)
             if case.outputs is None or case.outputs(self.store, *args, *outputs):
                 return outputs
@@ -205,3 +206,15 @@ class Imagination:
                 yield 0
             case _:
                 yield self.model.voc.default(kind)
+
+
+def _nearest_first(tries: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Choices of one value each: the first of all, those that differ from them in one place, then the others."""
+    if not all(tries):
+        return
+    usual = tuple(each[0] for each in tries)
+    yield usual
+    for i, each in enumerate(tries):
+        for value in each[1:]:
+            yield (*usual[:i], value, *usual[i + 1 :])
+    yield from itertools.product(*tries)

@@ -12,7 +12,7 @@ from typing import Any
 from verbs_adapters.contract import CONTRACT_VERSION, Answer, Hello, Trouble, Value
 from verbs_conformance.imagined import Imagination
 from verbs_reference.model import CallCode, Model
-from verbs_reference.types import Type
+from verbs_reference.types import Absent, Type
 
 
 class ReferenceBackend:
@@ -67,7 +67,11 @@ class ReferenceBackend:
         if cases and cases[0].is_cause:
             return Answer(result)
         named = zip(code.outputs.items(), outputs, strict=True)
-        there = {name: self._out(kind, value) for (name, kind), value in named if value or name not in code.found}
+        there = {
+            name: self._out(kind, value)
+            for (name, kind), value in named
+            if (value or name not in code.found) and not isinstance(value, Absent)
+        }
         return Answer(result, {next(iter(there)): 0} if code.gives_nothing(there) else there)
 
     def _argument(self, code: CallCode, name: str, args: Mapping[str, Value]) -> Any:

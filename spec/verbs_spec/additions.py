@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from verbs_spec import entries, nodes
-from verbs_spec.document import Call, CallRule, Enum, ObjectKind, Record, Shape, StepFamily, StepRule
+from verbs_spec.document import Call, CallRule, Enum, FieldDecl, ObjectKind, Record, Shape, StepFamily, StepRule
 from verbs_spec.errors import SpecError, Where, listed, near
 from verbs_spec.nodes import Entry, expression, names
 from verbs_spec.text import Node, Text
@@ -110,10 +110,17 @@ def _declared(name: Text, known: Mapping[str, T], kind: str) -> T:
 
 def _joined(old: Mapping[str, T], new: Mapping[str, T], of: str) -> dict[str, T]:
     for key in new:
-        if key in old:
+        if key in old and not _same(old[key], new[key]):
             where = key.where if isinstance(key, Text) else Where("", 0, 0)
             raise SpecError(f"'also' adds {str(key)!r} to {of}, which has it already", where)
-    return {**old, **new}
+    return {**old, **{key: value for key, value in new.items() if key not in old}}
+
+
+def _same(old: object, new: object) -> bool:
+    """Whether two files add the same: a parameter or output, or a field, of one type."""
+    if isinstance(old, FieldDecl) and isinstance(new, FieldDecl):
+        return old.type == new.type
+    return isinstance(old, Text) and old == new
 
 
 def _under(part: AnyT, profile: tuple[Text, ...]) -> AnyT:

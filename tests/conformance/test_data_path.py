@@ -58,8 +58,8 @@ DEFECTS = [
     ),
     (
         "atomic",
-        "REMOTE_ATOMIC in remote_region(w.rkey).access\n",
-        "REMOTE_WRITE in remote_region(w.rkey).access\n",
+        "aligned(w) and REMOTE_ATOMIC in q.access and atomic_opens(q, w)",
+        "aligned(w) and REMOTE_ATOMIC in q.access and opens(remote_region(w.rkey), w.rkey, q.pd)",
         "atomic-needs-its-own-right",
         "atomic/refused",
     ),
@@ -70,6 +70,17 @@ DEFECTS = [
         "atomic-misaligned-between-neighbours",
         "atomic/unaligned",
     ),
+    (
+        "inline",
+        "copied(sg_list) > qp.inline_size",
+        "nth(sg_list, 0).length > 7000",
+        "inline-pieces-are-too-long",
+        "inline/post-too-long",
+    ),
+    ("sq", "if not w.inlined:", "if w.bytes > 0:", "inline-buffer-is-free-at-once", ""),
+    ("request_list", "id=nth(wr_ids, i), opcode=SEND", "id=nth(wr_ids, 0), opcode=SEND", "list-in-order", ""),
+    ("rnr", "patience(w.qp) < 7", "patience(w.qp) < 8", "rnr-seven-is-for-ever", ""),
+    ("rnr", "answer(w, RNR_RETRY_EXC_ERR)", "answer(w, SUCCESS)", "rnr-write-with-immediate", "rnr/exceeded"),
 ]
 
 

@@ -147,6 +147,10 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 		*bad = wr;
 		return EINVAL;
 	}
+	if (wr->send_flags & IBV_SEND_INLINE && wr->num_sge && wr->sg_list[0].length > 64) {
+		*bad = wr;
+		return ENOMEM;
+	}
 	switch (wr->opcode) {
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
@@ -174,16 +178,15 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	}
 	if (wr->send_flags & IBV_SEND_SIGNALED || p->init.sq_sig_all)
 		complete(qp->send_cq, wr->wr_id, opcode, qp->qp_num, 0);
-	return 0;
+	return wr->next ? post_send(qp, wr->next, bad) : 0;
 }
 
 static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct pair *p = (struct pair *)qp;
 
-	(void)bad;
 	p->recv[p->recvs++] = wr->wr_id;
-	return 0;
+	return wr->next ? post_recv(qp, wr->next, bad) : 0;
 }
 
 static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)

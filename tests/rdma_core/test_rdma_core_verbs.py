@@ -10,6 +10,7 @@ from rdma_core_rig import do, fails, fake_library
 
 from verbs_adapters import registry
 from verbs_adapters.contract import VERBS
+from verbs_adapters.contract.overlapped import OVERLAPPED
 from verbs_adapters.remote.client import RemoteBackend
 from verbs_adapters.remote.shapes import wrong_arguments
 
@@ -167,6 +168,22 @@ def test_immediate_data_is_a_number_of_the_host(backend: RemoteBackend, pd: int,
     assert fails(backend, "post_send", **args, imm_data=2**32) == "EINVAL"
 
 
+def test_a_list_says_how_many_were_taken(backend: RemoteBackend, pd: int, cq: int) -> None:
+    mr, one, other = region(backend, pd), qp(backend, pd, cq), qp(backend, pd, cq)
+    sges = [{"addr": mr["addr"], "length": length, "lkey": 1} for length in (8, 65, 16)]
+    sends: Out = {"qp": one["qp"], "wr_ids": [11, 12, 13], "sg_list": sges, "signaled": True}
+    assert do(backend, "post_send_list", **sends) == {"accepted": 0}
+    connect(backend, one, other)
+    receives: Out = {"qp": other["qp"], "wr_ids": [1, 2, 3], "sg_list": sges}
+    assert do(backend, "post_recv_list", **receives) == {"accepted": 3}
+    assert do(backend, "post_send_list", **sends, inline=True) == {"accepted": 1}
+    assert [entry["wr_id"] for entry in poll(backend, cq) if entry["wr_id"] > 10] == [11]
+    assert do(backend, "post_send_list", **{**sends, "wr_ids": [14, 15], "sg_list": sges[:2]}) == {"accepted": 2}
+    assert [entry["wr_id"] for entry in poll(backend, cq) if entry["wr_id"] > 10] == [14, 15]
+    assert fails(backend, "post_send_list", **{**sends, "wr_ids": [1]}) == "EINVAL"
+    assert fails(backend, "post_recv_list", **{**receives, "wr_ids": [], "sg_list": []}) == "EINVAL"
+
+
 def test_all_requests_are_signalled_if_asked(backend: RemoteBackend, pd: int, cq: int) -> None:
     own = qp(backend, pd, cq, sq_sig_all=True, max_inline_data=16, max_recv_sge=9)
     assert (own["max_inline_data_actual"], own["max_recv_sge_actual"]) == (31, 9)
@@ -307,6 +324,7 @@ def test_a_completion_queue_is_resized(backend: RemoteBackend, cq: int) -> None:
 
 ELSEWHERE = {
     *("alloc_mr", "map_mr_sg", "update_fast_reg_key"),
+    *OVERLAPPED,
     *("alloc_fast_reg_mr", "alloc_fast_reg_page_list", "free_fast_reg_page_list", "set_page_list"),
 }
 """Verbs that user space does not have."""

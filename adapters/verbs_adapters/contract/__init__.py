@@ -213,6 +213,10 @@ CAPABILITIES = {
     "QP_ATTRIBUTES": "modify_qp and query_qp with a mask, and the states SQD and SQE",
     "TWO_DEVICES": "two devices that are connected, the second one told of in `others`",
     "ATOMIC": "the work requests ATOMIC_CMP_AND_SWP and ATOMIC_FETCH_AND_ADD",
+    "INLINE_DATA": "create_qp takes max_inline_data, post_send `inline`",
+    "SGE_LISTS": "create_qp takes max_send_sge and max_recv_sge",
+    "REQUEST_LISTS": "post_send_list and post_recv_list",
+    "RNR_RETRY": "modify_qp takes rnr_retry below 7, so that a send that finds no receive can fail",
     "IMMEDIATE_DATA": "the work requests SEND_WITH_IMM and RDMA_WRITE_WITH_IMM, WITH_IMM and imm_data of poll_cq",
 }
 """Optional features that a backend may declare, each with its meaning."""

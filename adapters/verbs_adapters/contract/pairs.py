@@ -147,4 +147,18 @@ PAIRS: dict[str, Verb] = {
         ),
     ),
     "post_recv": Verb({"qp": "handle", "wr_id": "nat", "sg_list": "sges"}, {}, "Post one receive."),
+    "post_send_list": Verb(
+        {"qp": "handle", "wr_ids": "nats", "sg_list": "sges", "signaled": "bool", "inline": "bool"},
+        {"accepted": "nat"},
+        "Post several SENDs with one call, linked by their `next`: the one of each place in `wr_ids` has the one "
+        "element of that place in `sg_list`. `accepted` is how many the device took: all if its call succeeded, else "
+        "those before bad_wr. EINVAL from the adapter, with nothing posted, for lists that are empty or of different "
+        "lengths; EPROTO for a bad_wr that is none of the list.",
+        optional=frozenset({"inline"}),
+    ),
+    "post_recv_list": Verb(
+        {"qp": "handle", "wr_ids": "nats", "sg_list": "sges"},
+        {"accepted": "nat"},
+        "Post several receives with one call, as post_send_list does sends.",
+    ),
 }

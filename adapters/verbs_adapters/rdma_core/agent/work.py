@@ -17,7 +17,7 @@ from verbs_adapters.rdma_core.agent.values import access_bits, address_of, narro
 
 
 class Work(Events):
-    """Work requests, one a call."""
+    """Work requests, one a call or a list."""
 
     def __init__(self, opened: Opened) -> None:
         super().__init__(opened)
@@ -90,6 +90,49 @@ class Work(Events):
         succeed(post(queue, c.addressof(wr), self._bad_at))
         self._busy = True
         return {}
+
+    def verb_post_send_list(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """ibv_post_send of several work requests."""
+        pair: Pair = self._find(self._qps, args["qp"])
+        requests = self._linked(SendWr, args)
+        flags = sum(bit for flag, bit in SEND_FLAGS.items() if args.get(flag))
+        for wr in requests:
+            wr.opcode, wr.send_flags = OPCODES["SEND"], flags
+        accepted = self._post_list(self._ops.post_send, pair, requests)
+        pair.sends += accepted
+        return {"accepted": accepted}
+
+    def verb_post_recv_list(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """ibv_post_recv of several work requests."""
+        pair: Pair = self._find(self._qps, args["qp"])
+        return {"accepted": self._post_list(self._ops.post_recv, pair, self._linked(RecvWr, args))}
+
+    def _linked(self, kind: Any, args: Mapping[str, Any]) -> Any:
+        """Work requests of one element each, each the next of the one before."""
+        elements = args["sg_list"]
+        if not elements or len(elements) != len(args["wr_ids"]):
+            raise Errno("EINVAL")
+        requests = (kind * len(elements))()
+        for i, element in enumerate(elements):
+            wr = requests[i]
+            wr.wr_id = args["wr_ids"][i]
+            wr.sg_list, wr.num_sge = self._sges([element])
+            wr.next = c.addressof(requests[i + 1]) if i + 1 < len(elements) else None
+        return requests
+
+    def _post_list(self, post: Any, pair: Pair, requests: Any) -> int:
+        """How many of them were taken."""
+        self._bad.value = None
+        c.set_errno(0)
+        result = post(pair.pointer, c.addressof(requests), self._bad_at)
+        self._busy = True
+        places = [c.addressof(wr) for wr in requests]
+        if result == 0:
+            return len(places)
+        bad = self._bad.value or 0
+        if bad not in places:
+            raise Errno("EPROTO")
+        return places.index(bad)
 
     @staticmethod
     def _sges(items: Sequence[Mapping[str, int]]) -> tuple[Any, int]:
