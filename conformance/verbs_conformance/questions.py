@@ -140,10 +140,16 @@ def _at(spec: Spec, rules: list[CallRule | StepRule], old: str, new: str) -> lis
     return [r for r in rules if str(r.id) in found]
 
 
-def _models(spec: Spec) -> Iterator[Model]:
+def _models(spec: Spec) -> list[Model]:
     """Models that hold every profile: each API with the first transport, the first API with each transport."""
-    kinds = {kind: [str(p.name) for p in spec.profiles.values() if p.kind == kind] for kind in ("api", "transport")}
-    apis, transports = kinds.values()
-    pairs = [(api, transports[0]) for api in apis] + [(apis[0], transport) for transport in transports[1:]]
-    for api, transport in pairs:
-        yield Model(select(spec, api, transport, features(spec)))
+    if spec.digest not in _made:
+        kinds = {kind: [str(p.name) for p in spec.profiles.values() if p.kind == kind] for kind in ("api", "transport")}
+        apis, transports = kinds.values()
+        pairs = [(api, transports[0]) for api in apis] + [(apis[0], transport) for transport in transports[1:]]
+        _made.clear()
+        _made[spec.digest] = [Model(select(spec, *pair, features(spec))) for pair in pairs]
+    return _made[spec.digest]
+
+
+_made: dict[str, list[Model]] = {}
+"""The models of the last specification that was asked, by its digest."""

@@ -122,6 +122,7 @@ QUESTIONS = [
     ("which completions follow ERR", "sq/flush", "WR_FLUSH_ERR", "WR_FLUSHED"),
     ("what does LOCAL_INV on an invalid region do", "inv/again", "finish(w, SUCCESS)", "finish(w, LOC_QP_OP_ERR)"),
     ("why EINVAL from modify_qp RTS to INIT", "qp/modify-illegal", "returns: [EINVAL]", "returns: [EINVAL, EPERM]"),
+    ("what may query_qp return for SignalSends", "qp/query-attributes", "sq_sig_all == qp.sig_all", "sq_sig_all"),
 ]
 
 
@@ -152,6 +153,21 @@ def test_an_answer_changes_with_its_rule(
     changed = [line for line in after.splitlines() if line not in before.splitlines()]
     assert changed
     assert any(new.removeprefix("returns: [").rstrip("]") in line for line in changed)
+
+
+def test_a_refusal_tells_what_the_move_requires(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = "why EINVAL from modify_qp INIT to RTR"
+    question(load(), asked)
+    before = capsys.readouterr().out
+    question(edited("move/init-rtr-rc", "required: [AV, PATH_MTU,", "required: [AV, RETRY_CNT, PATH_MTU,"), asked)
+    after = capsys.readouterr().out
+
+    required = "From INIT to RTR (type: RC or XRC_RECV) with STATE and AV, {}PATH_MTU, DEST_QPN, RQ_PSN"
+    assert required.format("") in " ".join(before.split())
+    assert required.format("RETRY_CNT, ") in " ".join(after.split())
+    for named in ("qp/modify-lacking", "qp/modify-excess"):
+        assert f"\n{named}  (must, only qp-attributes" in before
+    assert "qp/modify-illegal" not in before  # the states alone rule it out
 
 
 def test_a_refusal_is_of_those_states(capsys: pytest.CaptureFixture[str]) -> None:
