@@ -103,12 +103,14 @@ def models(subject: Subject) -> Iterator[str]:
     """Whether the rules can be put together under every profile; an error of the specification says where not."""
     for api in subject.of("api"):
         for transport in subject.of("transport"):
-            for having in dict.fromkeys(((), features(subject.spec))):
+            for having in dict.fromkeys((features(subject.spec), ())):
                 chosen = select(subject.spec, api, transport, having)
                 name = key("model", subject.meaning.of(chosen))
                 if subject.kept.get(name) is None:
-                    found = list(cells.holes(Model(chosen)))
-                    yield from (f"{hole} under {api}, {transport}" for hole in found)
+                    model = Model(chosen)
+                    told = transport in (TRANSPORT, subject.of("transport")[0]) and having == features(subject.spec)
+                    found = list(cells.holes(model)) if told else []
+                    yield from (f"{hole} under {api}" for hole in found)
                     if not found:
                         subject.kept.put(name, True)
 

@@ -112,6 +112,8 @@ def check(folder: Path, kept: Kept, proving: Iterable[str] | None = None) -> int
         spec, known, slugs.load(), shipped, programs.fixtures(), tuple(unwitnessed()), frozenset(unpassed()), kept
     )
     wrong += problems(subject, proving)
+    for line in facts.overdue(spec, known):
+        click.echo(f"note: {line}", err=True)
     for line in wrong:
         click.echo(line)
     outcome = f"{len(wrong)} things wrong" if wrong else "nothing wrong"
