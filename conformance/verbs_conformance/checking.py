@@ -83,8 +83,9 @@ def texts(subject: Subject) -> Iterator[str]:
     yield from lint.unused(spec)
 
 
-def states(subject: Subject) -> Iterator[str]:
-    """What rules ask for and nothing leads to."""
+def notes(subject: Subject) -> Iterator[str]:
+    """What is to be mended and does not fail the check yet: facts of features that are there, states out of reach."""
+    yield from facts.overdue(subject.spec, subject.facts)
     yield from lint.unreached(subject.spec)
 
 
