@@ -32,7 +32,10 @@ from verbs_spec.profiles import select
 TRANSPORT = "roce"
 PROGRAMS, FLIPS = 12, 8
 """So many programs, and so many flips with each, are tried before a defect counts as one that nothing tells."""
-UNTOLD = {"B172": "it takes a device that cannot resize, and the model declares that it can"}
+UNTOLD = {
+    "B137": "an overrun is the consumer's error",
+    "B172": "it takes a device that cannot resize, and the model declares that it can",
+}
 
 
 @cache
