@@ -4,7 +4,8 @@ The parts are run in this order, the cheap ones first:
 
     texts       citations, facts, released ids; what is declared and never used
     programs    each names a rule that is there; each rule has one, or a reason
-    models      under every API, transport and set of features the rules can be put together and have types
+    models      under every API, transport and set of features the rules can be put together and have types, and say
+                something of each state of an object and each input
     runs        on the model, every directed program fires its rule, and every regression program of a draft feature
                 passes
     proofs      only with ``--prove``: cases of a family leave no hole and do not overlap, a rule is possible
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from verbs_conformance import cells
 from verbs_conformance.build import fired_by_fixtures, limits
 from verbs_conformance.directed import Directed
 from verbs_conformance.imagined import Imagination
@@ -81,8 +83,9 @@ def texts(subject: Subject) -> Iterator[str]:
     yield from lint.unused(spec)
 
 
-def states(subject: Subject) -> Iterator[str]:
-    """What rules ask for and nothing leads to."""
+def notes(subject: Subject) -> Iterator[str]:
+    """What is to be mended and does not fail the check yet: facts of features that are there, states out of reach."""
+    yield from facts.overdue(subject.spec, subject.facts)
     yield from lint.unreached(subject.spec)
 
 
@@ -101,13 +104,16 @@ def models(subject: Subject) -> Iterator[str]:
     """Whether the rules can be put together under every profile; an error of the specification says where not."""
     for api in subject.of("api"):
         for transport in subject.of("transport"):
-            for having in dict.fromkeys(((), features(subject.spec))):
+            for having in dict.fromkeys((features(subject.spec), ())):
                 chosen = select(subject.spec, api, transport, having)
                 name = key("model", subject.meaning.of(chosen))
                 if subject.kept.get(name) is None:
-                    Model(chosen)
-                    subject.kept.put(name, True)
-    yield from ()
+                    model = Model(chosen)
+                    told = transport in (TRANSPORT, subject.of("transport")[0]) and having == features(subject.spec)
+                    found = list(cells.holes(model)) if told else []
+                    yield from (f"{hole} under {api}" for hole in found)
+                    if not found:
+                        subject.kept.put(name, True)
 
 
 def runs(subject: Subject) -> Iterator[str]:
@@ -131,10 +137,10 @@ def runs(subject: Subject) -> Iterator[str]:
 
 
 def proofs(subject: Subject, patterns: Iterable[str]) -> Iterator[str]:
-    """Holes, overlaps and rules that nothing can lead to, found by z3."""
+    """Holes, overlaps, rules that nothing can lead to and causes that others stand for, found by z3."""
     for api in subject.of("api"):
         model = Model(select(subject.spec, api, TRANSPORT, features(subject.spec)))
-        for result in prove(model, [f"{kind} {p}" for p in patterns for kind in ("partition", "possible")]):
+        for result in prove(model, [f"{kind} {p}" for p in patterns for kind in ("partition", "possible", "needed")]):
             if result.verdict != "proved":
                 about = f" ({', '.join(result.rules)})" if result.rules else ""
                 yield f"{result.name} is {result.verdict} under {api}{about}"

@@ -32,7 +32,6 @@ from verbs_conformance.waivers import BadWaivers
 from verbs_conformance.waivers_cli import waivers as waivers_
 from verbs_reports.results import ResultsError, read
 from verbs_reports.verdicts import exit_code
-from verbs_spec import facts, tables
 from verbs_spec.errors import ProfileError, SpecError
 from verbs_spec.profiles import features, select
 
@@ -251,10 +250,10 @@ def check(folder: Path, again: bool, proving: Sequence[str]) -> int:
     "--only", metavar="GLOB", help="Search programs for these rules, as 'mr/*', and keep the others (seconds)."
 )
 @click.option("--release", metavar="NAME", help="List the ids that are new as released: from then on they stay.")
-def build_(folder: Path, with_programs: bool, only: str | None, release: str | None) -> int:
+@click.option("--cells", is_flag=True, help="Also the page of cells, which is kept up to date where it is.")
+def build_(folder: Path, with_programs: bool, only: str | None, release: str | None, cells: bool) -> int:
     """Render the tables and, if asked, search the directed programs."""
-    tables.write(load(), folder, facts.load())
-    click.echo(f"tables written to {folder}")
+    listing.build_tables(folder, cells)
     if release:
         listing.release(release)
     return listing.search_programs(only or "*") if with_programs or only else 0

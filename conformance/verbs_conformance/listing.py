@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 import click
 
 from verbs_adapters import registry
-from verbs_conformance import columns
+from verbs_conformance import cells, columns
 from verbs_conformance import program as programs
 from verbs_conformance.build import build
-from verbs_conformance.checking import Subject, problems
-from verbs_conformance.kept import Kept
+from verbs_conformance.checking import Subject, notes, problems
+from verbs_conformance.kept import Kept, key
 from verbs_conformance.tracing import Trace, traces
 from verbs_conformance.unwitnessed import reasons as unwitnessed
 from verbs_conformance.unwitnessed import unpassed
 from verbs_spec import facts, slugs, tables
+from verbs_spec.document import Spec
 from verbs_spec.errors import near
 from verbs_spec.loader import load
 
@@ -105,16 +106,41 @@ def check(folder: Path, kept: Kept, proving: Iterable[str] | None = None) -> int
         click.echo(
             f"there is no {folder} here, so the rendered tables are not compared: name them with --tables", err=True
         )
+    wrong += _cells(spec, folder / cells.FILE, kept)
     shipped = tuple(programs.shipped("programs"))
     subject = Subject(
         spec, known, slugs.load(), shipped, programs.fixtures(), tuple(unwitnessed()), frozenset(unpassed()), kept
     )
     wrong += problems(subject, proving)
+    for line in notes(subject):
+        click.echo(f"note: {line}")
     for line in wrong:
         click.echo(line)
     outcome = f"{len(wrong)} things wrong" if wrong else "nothing wrong"
     click.echo(f"{len(spec.rules)} rules, {len(known.facts)} facts, {len(shipped)} programs: {outcome}")
     return 1 if wrong else 0
+
+
+def _cells(spec: Spec, path: Path, kept: Kept) -> list[str]:
+    """Whether the page of cells, if there is one, is that of the rules."""
+    if not path.is_file():
+        return []
+    text = path.read_text(encoding="utf-8")
+    name = key("cells", spec.digest, text)
+    if kept.get(name) is None:
+        if text != cells.rendered(spec):
+            return [f"{path}: differs from the rules; run 'verbspec spec build'"]
+        kept.put(name, True)
+    return []
+
+
+def build_tables(folder: Path, with_cells: bool) -> None:
+    """Write the rendered tables, and the page of cells if it is asked for or there is one."""
+    spec = load()
+    tables.write(spec, folder, facts.load())
+    if with_cells or (folder / cells.FILE).is_file():
+        (folder / cells.FILE).write_text(cells.rendered(spec), encoding="utf-8")
+    click.echo(f"tables written to {folder}")
 
 
 def release(name: str) -> None:

@@ -6,6 +6,8 @@
                         leave no state without a case (hole) and none with two (overlap)
     inductive ID        an invariant holds without objects and every rule, with its ghosts, preserves it
     possible RULE       some state lets the rule apply
+    needed RULE         in some state a cause of failure allows what no other cause that holds allows: without the rule
+                        that would not be allowed
 
 Each is a question to z3: can the negation hold?  ``unsat`` proves, ``sat`` refutes with the values found,
 anything else, a time-out above all, is ``unknown``.  Where arithmetic was abstracted, ``sat`` is asked
@@ -25,7 +27,7 @@ from typing import Any
 from verbs_reference import symbolic as s
 from verbs_reference.counterexample import known_lines
 from verbs_reference.induction import Answer, Asker, Induction, Question, Verdict
-from verbs_reference.model import CallCode, Family, Model
+from verbs_reference.model import CallCase, CallCode, Family, Model
 from verbs_reference.symbolic import conj, disj, neg
 from verbs_reference.theory import Invariant, Scope, Situation, Theory, Transition, bars, fields_read
 
@@ -90,6 +92,9 @@ class Prover:
                 yield f"partition {source.name}", partial(self.partition, source)
         for transition in self.theory.transitions:
             yield f"possible {transition.id}", partial(self.possible, transition)
+        for transition in self.theory.transitions:
+            if covering(transition):
+                yield f"needed {transition.id}", partial(self.needed, transition)
 
     # -- theorems --------------------------------------------------------------------------------
 
@@ -169,7 +174,31 @@ class Prover:
             guard = self.theory.guard(transition, situation)
             return Question(situation, [guard], self.asker.assume(transition.source, scope, exact, wanted))
 
-        name = f"possible {transition.id}"
+        lines = "no state of the scope lets it apply, by its own guard and these invariants"
+        return self._found(f"possible {transition.id}", transition, build, lines, start)
+
+    def needed(self, transition: Transition) -> Result:
+        """Whether a cause can hold where no other cause allows all that it allows."""
+        start = time.perf_counter()
+
+        def build(exact: bool, wanted: Iterable[Invariant], scope: Scope) -> Question:
+            situation = self.asker.situation(transition.source, scope, exact)
+            guards = [c.guard_tree for c in covering(transition) if c.guard_tree is not None]
+            alone = [self.theory.guard(transition, situation), *(neg(situation.value(g)) for g in guards)]
+            return Question(situation, alone, self.asker.assume(transition.source, scope, exact, wanted))
+
+        lines = f"it is redundant: where it holds, {' or '.join(c.id for c in covering(transition))} allows the same"
+        return self._found(f"needed {transition.id}", transition, build, lines, start)
+
+    def _found(
+        self,
+        name: str,
+        transition: Transition,
+        build: Callable[[bool, Iterable[Invariant], Scope], Question],
+        otherwise: str,
+        start: float,
+    ) -> Result:
+        """Whether there is such a state, looked for in the smallest scope first."""
         wanted = self.theory.invariants
         if self.asker.ask(lambda exact: build(exact, wanted, SMALL)).status == "sat":
             return Result(name, "proved", str(SMALL), time.perf_counter() - start)
@@ -178,7 +207,7 @@ class Prover:
         if answer.status != "unsat":
             return Result(name, "proved" if answer.status == "sat" else "unknown", str(self.scope), spent)
         blame = ", ".join(sorted(answer.used)) or "none"
-        lines = (f"no state of the scope lets it apply, by its own guard and these invariants: {blame}",)
+        lines = (f"{otherwise}: {blame}",)
         return Result(name, "refuted", str(self.scope), spent, (transition.id,), lines)
 
 
@@ -188,6 +217,21 @@ _VERDICTS: dict[str, Verdict] = {"unsat": "proved", "sat": "refuted", "unknown":
 def cases_of(source: CallCode | Family) -> list[Any]:
     """The cases that must partition."""
     return list(source.cases if isinstance(source, Family) else source.successes)
+
+
+def covering(transition: Transition) -> list[CallCase]:
+    """The causes that allow, where they hold, all that a cause of the same call allows; none for another rule.
+
+    A cause that changes something, or that is the consumer's, is not covered by one that only refuses.
+    """
+    case, source = transition.case, transition.source
+    if not isinstance(source, CallCode) or not isinstance(case, CallCase) or not case.is_cause:
+        return []
+    if case.undefined is not None or case.body or case.always:
+        return []
+    others = [c for c in source.causes if c is not case and c.undefined is None and not c.body]
+    firm = [c for c in others if case.rule.level == "may" or c.rule.level != "may"]
+    return [c for c in firm if c.returns >= case.returns]
 
 
 def _reads(source: CallCode | Family) -> set[tuple[str, str]]:

@@ -42,11 +42,12 @@ def _choices(spec: Spec) -> Iterator[str]:
 
 
 def unreached(spec: Spec) -> Iterator[str]:
-    """One line for each enumerator that rules ask for and that nothing gives."""
+    """One line for each state (an enumerator that an object's field may have) that rules ask for and nothing gives."""
     given = {word for text in _givers(spec) for word in _WORD.findall(text)}
     named = {word for text in _texts(spec) for word in _WORD.findall(text)}
+    kinds = {str(f.type) for o in spec.objects.values() for f in o.fields.values()}
     options = {str(option) for choice in spec.choices.values() for option in choice.options}
-    for enum in spec.enums.values():
+    for enum in (e for e in spec.enums.values() if e.name in kinds):
         for value in enum.values[1:]:
             if value in named and value not in given | options:
                 yield (
@@ -110,6 +111,8 @@ def _givers(spec: Spec) -> Iterator[str]:
         yield from (expression for menu in shape.menus.values() for expression in menu)
     for kind in spec.objects.values():
         yield from (field.init for field in kind.fields.values() if field.init is not None)
+    for profile in spec.profiles.values():
+        yield from (each.body for each in profile.defines if each.define in answering)
     for text in _replaced(spec):
         yield _COMPARED.sub("", text)
 

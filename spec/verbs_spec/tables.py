@@ -36,6 +36,8 @@ from verbs_spec.markdown import table as _table
 from verbs_spec.sources import quality
 
 INDEX = "README.md"
+OTHERS = frozenset({"cells.md"})
+"""Pages of the folder that are made elsewhere, from what the rules mean."""
 _MADE = "<!-- Made from the rules by verbs_spec.tables; do not edit. -->\n"
 
 
@@ -52,7 +54,7 @@ def write(spec: Spec, folder: Path, known: facts.Facts = facts.NONE) -> None:
     pages = render(spec, known)
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob("*.md"):
-        if path.name not in pages:
+        if path.name not in pages and path.name not in OTHERS:
             path.unlink()
     for name, page in pages.items():
         (folder / name).write_text(page, encoding="utf-8")
@@ -72,7 +74,11 @@ def drift(spec: Spec, folder: Path, known: facts.Facts = facts.NONE) -> list[str
             same = next((i for i, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), -1)
             line = same if same >= 0 else min(len(old), len(new))
             found.append(f"{path}:{line + 1}: differs from the rules")
-    found += [f"{path}: belongs to no object" for path in sorted(folder.glob("*.md")) if path.name not in pages]
+    found += [
+        f"{path}: belongs to no object"
+        for path in sorted(folder.glob("*.md"))
+        if path.name not in pages.keys() | OTHERS
+    ]
     return found
 
 

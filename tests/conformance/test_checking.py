@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from verbs_conformance import checking
 from verbs_conformance import program as programs
 from verbs_conformance.checking import Subject, runs
-from verbs_conformance.kept import Kept, Meaning, key
+from verbs_conformance.kept import CODE, Kept, Meaning, key
 from verbs_conformance.unwitnessed import reasons
 from verbs_spec import facts, load, loads, slugs
 from verbs_spec.profiles import select
@@ -60,6 +61,24 @@ def test_kept_until_something_changes(tmp_path: Path) -> None:
     (tmp_path / "checks" / name).write_text("torn")
     assert kept.get(name) is None
     Kept(tmp_path / "checks" / name).put(name, True)  # a file where the folder should be: nothing is kept
+
+
+def test_the_code_that_checks_is_all_code_that_checking_imports() -> None:
+    """What is kept is made again when the code changes that made it."""
+    package = Path(checking.__file__).parent
+
+    def imported(module: str) -> set[str]:
+        tree = ast.parse((package / f"{module}.py").read_text(encoding="utf-8"))
+        nodes = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module]
+        found = {a.name for n in nodes if n.module == package.name for a in n.names}
+        return found | {str(n.module).split(".")[1] for n in nodes if str(n.module).startswith(f"{package.name}.")}
+
+    seen: set[str] = set()
+    todo = {"checking"}
+    while todo:
+        seen |= todo
+        todo = {other for module in todo for other in imported(module)} - seen
+    assert set(CODE[package.name]) == seen
 
 
 @pytest.fixture(scope="module")
