@@ -62,6 +62,7 @@ class Renaming:
         ids = [*spec.rules, *spec.families]
         self.ids = {str(r): f"r{i}/x{i}" for i, r in enumerate(rng.sample([str(i) for i in ids], len(ids)))}
         self.back = {v: k for k, v in self.names.items()}
+        self.calls = set(map(str, spec.calls))
         assert len(self.back) == len(self.names)
 
     def word(self, text: str) -> str:
@@ -93,7 +94,8 @@ class Renaming:
     def step(self, step: Step) -> Step:
         """A step with its names changed."""
         args = {self.word(k): v if v.startswith("pattern") else self.expression(v) for k, v in step.args.items()}
-        return Step(self.word(step.call), args, dict(step.out))
+        # what is no call of the specification is the suite's own, whatever a field is called
+        return Step(self.word(step.call) if step.call in self.calls else step.call, args, dict(step.out))
 
     def _node(self, node: Any, key: str = "") -> Any:
         if key in PROSE or node is None or isinstance(node, bool | Delta | Profile):

@@ -37,10 +37,11 @@ def _programs() -> tuple[Program, ...]:
 def test_no_program_fails(device: str, api: str) -> None:
     backend = SoftHca({**DEVICES[device], "api": api})
     transport = DEVICES[device].get("transport", "roce")
-    judge = Judge(engine(api, transport), backend, backend.hello(), programs.fixtures())
+    model = engine(api, transport)
+    judge = Judge(model, backend, backend.hello(), programs.fixtures())
     seeds = (1, 2) if device == "plain" else (3,)
     for program in _programs():
-        if program.applies(api, transport):
+        if program.under(model.model.spec):
             for seed in seeds:
                 done = judge.run(program, seed)
                 assert done.verdict in FINE, (

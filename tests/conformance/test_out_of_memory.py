@@ -17,6 +17,9 @@ TWO_QUEUES = """
 """
 
 
+DEFAULT: dict[str, object] = {"ref": None, "nat": 0, "bool": False}
+
+
 def engine() -> Engine:
     return target.engine("linux-kernel", "roce")
 
@@ -60,11 +63,19 @@ def test_with_room_the_rule_does_not_fire() -> None:
     assert "cq/create-memory" not in done.fired
 
 
+def opened(hca: int) -> dict[str, object]:
+    """What a device tells that has what user verbs of 2008 had, and no feature."""
+    outputs = {name: DEFAULT[kind.tag] for name, kind in engine().model.calls["open_device"].outputs.items()}
+    limits = {"max_qp_wr": 64, "max_cqe": 256, "max_fast_reg_page_list_len": 16}
+    pages = {"min_page_size": 4096, "max_page_size": 65536}
+    return outputs | {"hca": hca} | limits | pages | {"mem_mgt_extensions": True, "fast_reg_page_list": True}
+
+
 def asked(pages: int, result: str) -> tuple[Refused | None, set[str]]:
     """What the belief makes of an answer to alloc_mr, and which of its rules fired for certain."""
     belief = Belief(engine().model, engine().analysis)
     hca, pd = belief.number(), belief.number()
-    assert belief.observe(Action("open_device", (), "0", (hca, 64, 256, 16, 4096, 65536, True, True))) is None
+    assert belief.observe(Action("open_device", (), "0", tuple(opened(hca).values()))) is None
     assert belief.observe(Action("alloc_pd", (hca,), "0", (pd, 7))) is None
     found = belief.observe(Action("alloc_mr", (pd, pages), result, (0, 0)))
     assert found is None or isinstance(found, Refused)

@@ -53,7 +53,7 @@ def _engine() -> Engine:
 
 @cache
 def _programs() -> tuple[Program, ...]:
-    shipped = (p for p in programs.shipped("programs") if p.applies("linux-kernel", "roce"))
+    shipped = (p for p in programs.shipped("programs") if p.applies("linux-kernel", "roce") and not p.feature)
     return (*shipped, *Sweep(_engine(), programs.fixtures()).programs())
 
 

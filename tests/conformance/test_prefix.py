@@ -115,7 +115,7 @@ def _both(
 
 def test_two_hundred_programs_are_judged_alike() -> None:
     chosen = _swept(19)
-    shipped = [p for p in programs.shipped("programs") if p.applies(API, TRANSPORT)]
+    shipped = [p for p in programs.shipped("programs") if p.applies(API, TRANSPORT) and not p.feature]
 
     done = _both([*chosen, *shipped[::12]])
 
@@ -198,7 +198,7 @@ def test_a_reset_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("allow_undefined", [False, True])
 def test_a_consumer_who_breaks_a_duty_in_the_fixture(allow_undefined: bool) -> None:
-    shipped = [p for p in programs.shipped("programs") if p.applies(API, TRANSPORT)]
+    shipped = [p for p in programs.shipped("programs") if p.applies(API, TRANSPORT) and not p.feature]
     judge = _judge(Watched({}), resumes=False)
     breaches = list(islice((p for p in shipped if judge.run(p, 1).reason.startswith("the consumer breaks")), 5))
     fixtures = {**_fixtures(), **{p.name: p for p in breaches}}

@@ -140,7 +140,9 @@ def covered(run: str, names: Iterable[str]) -> dict[str, list[str]]:
         **facts,
     )
     fixtures = programs.fixtures()
-    shipped = {p.name: p for p in programs.shipped("programs") if p.applies(header.api, header.transport)}
+    shipped = {
+        p.name: p for p in programs.shipped("programs") if p.applies(header.api, header.transport) and not p.feature
+    }
     waiving = Waiving(waivers(run), engine, device, hello, fixtures)
     return {name: _covers(waiving, engine, device, hello, shipped[name], records[name]) for name in names}
 

@@ -39,7 +39,9 @@ def spread() -> Spread:
 
 
 def shipped(name: str) -> Program:
-    (found,) = [p for p in programs.shipped("programs") if p.name == name and p.applies(API, TRANSPORT)]
+    (found,) = [
+        p for p in programs.shipped("programs") if p.name == name and p.applies(API, TRANSPORT) and not p.feature
+    ]
     return found
 
 

@@ -155,7 +155,7 @@ def _engine() -> Engine:
 
 @cache
 def _programs() -> dict[str, programs.Program]:
-    return {p.name: p for p in programs.shipped("programs") if p.applies("linux-user", "roce")}
+    return {p.name: p for p in programs.shipped("programs") if p.applies("linux-user", "roce") and not p.feature}
 
 
 def judged(backend: Backend, program: str) -> Judgement:

@@ -388,6 +388,8 @@ LEAST: dict[str, Any] = {
     "sges": [],
     "sg": [],
 }
+KINDS = {"peer": "qp"}
+"""What a handle names, where its parameter's name does not end with it."""
 ENDS = ("destroy", "free", "dealloc", "dereg")
 
 
@@ -411,7 +413,8 @@ def arguments(verb: str, handles: dict[str, int]) -> dict[str, Any]:
         if name in VERBS[verb].optional:
             continue
         if kind == "handle":
-            made[name] = handles.get(name) or handles.get(name.rpartition("_")[2]) or NOBODY
+            kind_of = KINDS.get(name, name.rpartition("_")[2])
+            made[name] = handles.get(name) or handles.get(kind_of) or NOBODY
         else:
             made[name] = USUAL.get(name, LEAST[kind])
     if verb == "post_send":
