@@ -103,6 +103,9 @@ _features = click.option(
 @_features
 @_waivers
 @click.option("--select", "patterns", multiple=True, metavar="GLOB", help="Only these rules or programs, as 'mr/*'.")
+@click.option(
+    "--perilous", is_flag=True, help="Also programs known to crash a kernel, last; never on one that is needed."
+)
 @click.option("--quick", is_flag=True, help="Each rule's shortest program once; no sweep, no stateful programs.")
 @click.option("--budget", default="20s", show_default=True, help="Time for stateful programs, after all others.")
 @click.option("--rounds", default=ROUNDS, show_default=True, type=click.IntRange(1), help="Schedules for each program.")

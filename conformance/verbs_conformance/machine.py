@@ -25,7 +25,7 @@ from verbs_adapters.contract import AdapterError
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.program import Program, full_steps
 from verbs_conformance.session import Outcome, Session, Step
-from verbs_conformance.shapes import Menu, Shape, build, shapes
+from verbs_conformance.shapes import Menu, Shape, build, harmless
 from verbs_conformance.sweep import harvest
 from verbs_reference.belief import Inconclusive
 from verbs_reports.verdicts import Verdict
@@ -242,7 +242,7 @@ class Stateful:
         self.seed = number
         self.until = time.monotonic() + budget
         spec = judge.engine.model.spec
-        self.shapes = shapes(judge.engine.model)
+        self.shapes = harmless(judge.engine.model)
         self.fixtures = [
             p
             for p in judge.fixtures.values()

@@ -41,6 +41,7 @@ _KEYS = (
     "api",
     "transport",
     "feature",
+    "peril",
     "seed",
     "adapter",
     "options",
@@ -61,7 +62,8 @@ class Program:
     ``api`` and ``transport`` restrict it to profiles (empty: any), and it needs each ``feature``.  ``target`` is a
     rule's id or empty.  ``adapter`` and its ``options`` are what a replay uses unless the command line names others.
     ``passed`` says for suspected rules in how many programs of the run they had fired and all was well, see
-    :mod:`verbs_conformance.acquittal`.
+    :mod:`verbs_conformance.acquittal`.  ``peril`` says which kernel it is known to crash: a run makes it only if
+    that is asked for, and then after all others.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Program:
     adapter: str = ""
     options: tuple[tuple[str, str], ...] = ()
     passed: tuple[tuple[str, int], ...] = ()
+    peril: str = ""
     before: Program | None = None
     """The fixture made over, where it is not the one of that name."""
 
@@ -118,6 +121,8 @@ class Program:
             lines.append(f"says: {_quoted(self.says)}")
         conditions = (("api", self.api), ("transport", self.transport), ("feature", self.feature))
         lines += [f"{key}: [{', '.join(names)}]" for key, names in conditions if names]
+        if self.peril:
+            lines.append(f"peril: {_quoted(self.peril)}")
         if self.seed is not None:
             lines.append(f"seed: {self.seed}")
         if self.adapter:
@@ -270,6 +275,7 @@ def of_node(node: Node) -> Program:
         api=_list(node, "api"),
         transport=_list(node, "transport"),
         feature=_list(node, "feature"),
+        peril=_text(node, "peril"),
         seed=int(seed) if seed else None,
         adapter=_text(node, "adapter"),
         options=tuple((str(k), str(v)) for k, v in _map(node, "options", "adapter options").items()),

@@ -78,6 +78,8 @@ class Settings:
     """Deviations that are accepted."""
     quick: bool = False
     """Only the shortest program of each rule, and what shows the waivers' deviations, once."""
+    perilous: bool = False
+    """Also the programs that are known to crash a kernel, behind all others."""
 
 
 class Run:
@@ -127,7 +129,7 @@ class Run:
     def programs(self, *, quick: bool = False) -> list[Program]:
         """The directed and regression programs that this run wants, then the waivers' own that are not among them."""
         s = self.settings
-        found = [p for p in programs.shipped("programs") if p.under(self.engine.model.spec)]
+        found = [p for p in programs.shipped("programs") if p.under(self.engine.model.spec) and not p.peril]
         own = self.waiving.own() if self.waiving is not None else []
         names = {p.name for p in found}
         found += [p for p, _ in own if p.name not in names]
@@ -139,6 +141,13 @@ class Run:
         names = {p.name for p in wanted}
         more = [p for p, rules in own if self._selected(p.name) or any(map(self._selected, rules))]
         return wanted + [p for p in more if p.name not in names]
+
+    def perils(self) -> list[Program]:
+        """The wanted programs that are known to crash a kernel, whether or not this run may make them."""
+        found = [p for p in programs.shipped("programs") if p.peril and p.under(self.engine.model.spec)]
+        if self.settings.again is not None:
+            return [p for p in found if p.name in self.settings.again.names]
+        return [p for p in found if self._selected(p.target) or self._selected(p.name)]
 
     def _shortest(self, found: list[Program]) -> list[Program]:
         """For each rule the program with the fewest steps that is for it, its fixture's among them; a directed one if
@@ -178,21 +187,28 @@ class Run:
 
     def _all(self, writer: Writer) -> None:
         s = self.settings
-        for round_ in range(1 if s.quick else s.rounds):
-            for program in self.programs():
-                self._judge(writer, program, program.seed if program.seed is not None else s.seed + round_)
-        for program in self._sweep() if not s.quick else ():
-            self._judge(writer, program, s.seed)
-        if s.again is not None:
-            for program, seed in s.again.programs:
-                if program.under(self.engine.model.spec):
-                    self._judge(writer, program, seed)
-        elif self.draws and not self.tally.failures:
+        for program, seed in self._written():
+            self._judge(writer, program, seed)
+        if s.again is None and self.draws and not self.tally.failures:
             stateful = Stateful(self.judge, s.seed, s.budget, lambda: self.tally.verdicts[-1] is Verdict.WAIVED)
             for done in stateful.run():
                 if self.spread is not None:
                     self.alone[done.program.name] = "drawn programs know one device"
                 self._done(writer, done)
+
+    def _written(self) -> Iterator[tuple[Program, int]]:
+        """All programs but those that are drawn, each with its seed; the perilous ones last."""
+        s = self.settings
+        for round_ in range(1 if s.quick else s.rounds):
+            for program in self.programs():
+                yield program, program.seed if program.seed is not None else s.seed + round_
+        for program in self._sweep() if not s.quick else ():
+            yield program, s.seed
+        for program, seed in s.again.programs if s.again is not None else ():
+            if program.under(self.engine.model.spec):
+                yield program, seed
+        for program in self.perils() if s.perilous else ():
+            yield program, s.seed
 
     def _judge(self, writer: Writer, program: Program, seed: int) -> None:
         """Run one program, on two devices if there are two and it can."""

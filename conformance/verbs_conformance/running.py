@@ -68,6 +68,7 @@ def run(
     quick: bool,
     again: Again | None,
     waivers: tuple[Waiver, ...] = (),
+    perilous: bool = False,
 ) -> int:
     """Run, with a line of progress, then the table of rules, the failures and where the report is."""
     api, transport = engine.model.spec.selected or ("", "")
@@ -86,6 +87,7 @@ def run(
         rounds,
         waivers=waivers,
         quick=quick,
+        perilous=perilous,
     )
     console = columns.Terminal(highlight=False, soft_wrap=True)
     hello = backend.hello()
@@ -103,6 +105,13 @@ def run(
         for pattern in job.unmatched():
             _nothing_matches(engine, pattern)
         code = job.execute()
+    left_out = job.perils() if not perilous and not job.note else []
+    if left_out:
+        console.print(
+            f"{plural(len(left_out), 'program')} left out, known to crash a kernel (first {left_out[0].name}); "
+            "--perilous runs them, after all others",
+            markup=False,
+        )
     return _tell(console, job, code, full)
 
 

@@ -37,11 +37,18 @@ class Shape:
     menus: tuple[Menu, ...]
     makes: tuple[str, ...]
     """Kinds of the objects that the call makes, in order."""
+    peril: bool = False
+    """Whether the call is known to crash a kernel, so that none but written programs make it."""
 
     @property
     def needs(self) -> frozenset[str]:
         """Kinds of which there must be an object."""
         return frozenset(m.kind for m in self.menus if m.entries == ("each",))
+
+
+def harmless(model: Model) -> list[Shape]:
+    """The shapes of a model's calls that a generated program may use on any device, in the specification's order."""
+    return [shape for shape in shapes(model) if not shape.peril]
 
 
 def shapes(model: Model) -> list[Shape]:
@@ -56,7 +63,7 @@ def shapes(model: Model) -> list[Shape]:
                 kind = _kind(str(entries[0]), code.params.get(str(name)))
                 menus.append(Menu(str(name), kind, tuple(_template(str(e), own) for e in entries)))
             makes = tuple(code.outputs[o].name for o in code.creates)
-            made.append(Shape(str(shape.name), str(call.name), tuple(menus), makes))
+            made.append(Shape(str(shape.name), str(call.name), tuple(menus), makes, shape.peril is not None))
     return made
 
 

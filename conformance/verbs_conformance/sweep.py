@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from verbs_conformance.program import Program, continuations, full_steps
 from verbs_conformance.session import Engine, Step, words
-from verbs_conformance.shapes import Shape, build, shapes, usual_and_near
+from verbs_conformance.shapes import Shape, build, harmless, usual_and_near
 
 FRESH = 1
 
@@ -32,7 +32,7 @@ class Sweep:
         self.engine = engine
         self.model = engine.model
         self.fixtures = fixtures
-        self.shapes = shapes(engine.model)
+        self.shapes = harmless(engine.model)
         self.continuations = continuations(engine.model.spec)
 
     def programs(self, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[Program]:

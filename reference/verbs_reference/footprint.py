@@ -287,7 +287,7 @@ class Designators:
             trees = [a.obj, *(o.domain for o in a.bound if isinstance(o.domain, n.Expr))]
             for e in (e for t in trees for e in n.walk(t)):
                 if isinstance(e, n.Field) and (e.obj.type.name, e.field) in self.changing and a.part != "M":
-                    found[self._many(e)] = None
+                    found[self._for_each(a.bound, e)] = None
         if not found:
             return None
         return self._function(names, [f"return ({''.join(text + ', ' for text in found)})"])
@@ -303,11 +303,7 @@ class Designators:
     def _lines(self, obj: n.Expr, bound: tuple[n.Over, ...], shifts: list[int]) -> list[str]:
         lines, indent = [], ""
         for over in bound:
-            if isinstance(over.domain, str):
-                domain = f"S.live[{over.domain!r}]"
-            else:
-                domain = f"[e for g in {self._many(over.domain)} for e in g]"
-            lines.append(f"{indent}for v_{over.var} in {domain}:")
+            lines.append(f"{indent}for v_{over.var} in {self._elements(over)}:")
             indent += "    "
         tail = "".join(f"o + {x}, " for x in shifts)
         inner = [
@@ -317,6 +313,21 @@ class Designators:
             f"        r.update(({tail}))",
         ]
         return lines + [indent + line for line in inner]
+
+    def _elements(self, over: n.Over) -> str:
+        """Source for all that a bound name may stand for."""
+        if isinstance(over.domain, str):
+            return f"S.live[{over.domain!r}]"
+        return f"[e for g in {self._many(over.domain)} for e in g]"
+
+    def _for_each(self, bound: tuple[n.Over, ...], expr: n.Expr) -> str:
+        """Source for the values of an expression, of each thing that the names bound in it may stand for."""
+        text, free = self._many(expr), n.free_names(expr)
+        for over in reversed(bound):
+            if over.var in free:
+                text = f"[{text} for v_{over.var} in {self._elements(over)}]"
+                free |= n.free_names(over.domain) if isinstance(over.domain, n.Expr) else set()
+        return text
 
     def _many(self, expr: n.Expr) -> str:
         """Source for a group of all values that the expression may have in any future."""

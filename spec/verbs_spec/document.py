@@ -206,12 +206,14 @@ class Table:
 class Shape:
     """How generated programs make a call: for each parameter the expressions to choose from, the usual first.
 
-    A name that begins with `_` is not passed; it gives the others something to refer to.
+    A name that begins with `_` is not passed; it gives the others something to refer to. A call with a `peril` is
+    known to crash some device's kernel: only written programs make it.
     """
 
     name: Text
     profile: tuple[Text, ...]
     menus: Mapping[str, tuple[Text, ...]]
+    peril: Text | None = None
 
 
 @dataclass(frozen=True)

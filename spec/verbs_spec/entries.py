@@ -255,9 +255,12 @@ def shape(name: Text, node: Node, call: str, params: Mapping[str, Text]) -> Shap
     found = mapping(node, what)
     menus: dict[str, tuple[Text, ...]] = {}
     only: tuple[Text, ...] = ()
+    peril: Text | None = None
     for key, value in found.items():
         if key == "profile":
             only = texts(value, f"'profile' of {what}")
+        elif key == "peril":
+            peril = text(value, f"'peril' of {what}")
         elif key in params or key.startswith("_"):
             menu = f"{str(key)!r} of {what}"
             menus[key] = tuple(expression(each, f"an element of {menu}") for each in sequence(value, menu))
@@ -267,7 +270,7 @@ def shape(name: Text, node: Node, call: str, params: Mapping[str, Text]) -> Shap
                 "name of its own begins with '_'",
                 key.where,
             )
-    return Shape(name, only, menus)
+    return Shape(name, only, menus, peril)
 
 
 def call_rule(node: Node, call: Text, file: str) -> CallRule:

@@ -329,7 +329,8 @@ def _heading(words: str, page: str) -> str:
 
 
 def _shape(shape: Shape) -> str:
-    return _lines([_code(shape.name), *([f"only {_codes(shape.profile)}"] if shape.profile else [])])
+    only = [f"only {_codes(shape.profile)}"] if shape.profile else []
+    return _lines([_code(shape.name), *only, *([f"never drawn: {_prose(shape.peril)}"] if shape.peril else [])])
 
 
 def _menus(shape: Shape) -> str:

@@ -206,6 +206,7 @@ CAPABILITIES = {
     "RESIZE_CQ": "resize_cq",
     "ASYNCHRONOUS_EVENTS": "get_async_event, ack_async_event",
     "REREG_MR": "rereg_mr",
+    "ACCESS_FLAGS": "reg_mr passes on RELAXED_ORDERING, UNKNOWN_HINT and UNKNOWN_FLAG",
     "UC": "queue pairs of the type UC",
     "UD": "queue pairs of the type UD, and address handles",
     "XRC": "queue pairs of the types XRC_SEND and XRC_RECV",

@@ -69,8 +69,9 @@ MEMORY: dict[str, Verb] = {
         {"mr": "handle", "lkey": "nat", "rkey": "nat"},
         "Register the consumer's memory [addr, addr + length) by its address, whether or not a buffer lies "
         "there. `access`: LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ; since 1.1 also REMOTE_ATOMIC, MW_BIND, "
-        "ZERO_BASED, ON_DEMAND, HUGETLB. The region is valid at once and its first byte has the address `addr` "
-        "(0 for ZERO_BASED).",
+        "ZERO_BASED, ON_DEMAND, HUGETLB; with ACCESS_FLAGS also RELAXED_ORDERING, UNKNOWN_HINT (a bit among the "
+        "hints that the header does not name) and UNKNOWN_FLAG (such a bit that is no hint). The region is valid at "
+        "once and its first byte has the address `addr` (0 for ZERO_BASED).",
     ),
     "rereg_mr": Verb(
         {"mr": "handle", "flags": "flags", "pd": "handle?", "addr": "nat", "length": "nat", "access": "flags"},

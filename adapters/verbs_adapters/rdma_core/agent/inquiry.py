@@ -80,6 +80,7 @@ class Features:
         names = flags_in(attr.device_cap_flags, DEVICE_FLAGS)
         names += ["SRQ"] if attr.max_srq > 0 else []
         names += ["ATOMIC"] if attr.atomic_cap else []
+        names += ["ACCESS_FLAGS"]  # the agent passes them on
         with contextlib.suppress(Errno):
             names += self._tried()
         return sorted(names)

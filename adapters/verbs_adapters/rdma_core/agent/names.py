@@ -55,6 +55,8 @@ ACCESS = {
     "ON_DEMAND": 1 << 6,
     "HUGETLB": 1 << 7,
 }
+REG_FLAGS = {**ACCESS, "RELAXED_ORDERING": 1 << 20, "UNKNOWN_HINT": 1 << 28, "UNKNOWN_FLAG": NO_SUCH_FLAG}
+"""What a registration may ask for; the names of bits that the header does not have are the contract's."""
 REREG = {"CHANGE_TRANSLATION": 1, "CHANGE_PD": 2, "CHANGE_ACCESS": 4}
 MW_TYPES = {"TYPE_1": 1, "TYPE_2": 2}
 SEND_FLAGS = {"fence": 1, "signaled": 2, "solicited": 4, "inline": 8}

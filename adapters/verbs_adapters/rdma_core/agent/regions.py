@@ -11,7 +11,7 @@ from verbs_adapters.rdma_core.agent.device import Opened
 from verbs_adapters.rdma_core.agent.layout import Mr, Mw, MwBind
 from verbs_adapters.rdma_core.agent.library import Errno, made, succeed
 from verbs_adapters.rdma_core.agent.memory import Buffer, load_libc
-from verbs_adapters.rdma_core.agent.names import MW_TYPES, NO_SUCH, NO_SUCH_FLAG, REREG, SEND_FLAGS
+from verbs_adapters.rdma_core.agent.names import MW_TYPES, NO_SUCH, NO_SUCH_FLAG, REG_FLAGS, REREG, SEND_FLAGS
 from verbs_adapters.rdma_core.agent.objects import Objects
 from verbs_adapters.rdma_core.agent.values import access_bits, address_of, bits, enumerator, narrow
 
@@ -62,7 +62,7 @@ class Regions(Objects):
     def verb_reg_mr(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """ibv_reg_mr."""
         pd = self._find(self._pds, args["pd"])
-        mr = made(self._library.ibv_reg_mr(pd, args["addr"], args["length"], access_bits(args["access"])))
+        mr = made(self._library.ibv_reg_mr(pd, args["addr"], args["length"], bits(args["access"], REG_FLAGS)))
         return {"mr": self._new(self._mrs, mr), **self._keys(mr)}
 
     @staticmethod
