@@ -57,7 +57,8 @@ def witnesses(
         if program.target in wanted and program.under(spec) and checker.fires(program):
             wanted.discard(program.target)
             yield program
-    yield from _searched(engine, fixtures, own or standing, device, wanted)
+    nearest = own or [p for p in standing if p.feature] or standing
+    yield from _searched(engine, fixtures, nearest, device, wanted)
 
 
 def _searched(
@@ -75,6 +76,9 @@ def _searched(
                 yield from search.search(wanted, depth)
                 for rule, program in search.tentative.items():
                     tentative.setdefault(rule, program)
+        if engine.model.spec.features:  # what a choice decides in a small program is not searched in larger ones
+            yield from (tentative[rule] for rule in sorted(wanted & tentative.keys()))
+            wanted -= tentative.keys()
     yield from (tentative[rule] for rule in sorted(wanted & tentative.keys()))
 
 
@@ -88,19 +92,27 @@ def build(
 ) -> list[Program]:
     """The directed programs of one API profile, in the order of the specification's rules.
 
-    A rule is searched on a device that has the features which the rule asks for and no other.  With ``only`` no rule
-    but those is looked at, and what is known for the others is kept as it is.
+    A rule is searched on a device that has the features which the rule asks for and no other, or, if no fixture is for
+    just these, those of the fixture that asks for fewest more.  With ``only`` no rule but those is looked at, and
+    what is known for the others is kept as it is.
     """
     whole = select(spec, api, transport, features(spec))
     order = {str(r): i for i, r in enumerate(whole.rules)}
     groups: dict[tuple[str, ...], set[str]] = {(): set()}
     for rule in filter(only, order.keys() - spared):
-        groups.setdefault(needed(whole, rule), set()).add(rule)
+        groups.setdefault(_staged(needed(whole, rule), whole), set()).add(rule)
     found = [p for p in known if p.api == (api,) and p.target in order | {"": 0} and not only(p.target or p.name)]
     for group, rules in groups.items():
         engine = Engine(Model(select(spec, api, transport, group)))
         found += witnesses(engine, programs.fixtures(), known, rules, only)
     return sorted(found, key=lambda p: (order.get(p.target, -1), p.name))
+
+
+def _staged(group: tuple[str, ...], spec: Spec) -> tuple[str, ...]:
+    """The features of the fixture that asks for these and for fewest more; the features themselves if none does."""
+    found = [p.feature for p in programs.fixtures().values() if p.applies(*(spec.selected or ("", "")))]
+    more = sorted((len(f), sorted(f)) for f in found if set(f) >= set(group))
+    return tuple(x for x in spec.features if x in more[0][1]) if group and more else group
 
 
 def needed(spec: Spec, rule: str) -> tuple[str, ...]:

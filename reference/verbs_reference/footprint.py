@@ -257,9 +257,16 @@ class Designators:
     ``coming`` tells for a queue, by object number and slot, what internal steps may still push to it.
     """
 
-    def __init__(self, compiler: Compiler, stepped: set[tuple[str, str]], changing: set[tuple[str, str]]) -> None:
+    def __init__(
+        self,
+        compiler: Compiler,
+        stepped: set[tuple[str, str]],
+        changing: set[tuple[str, str]],
+        filled: set[tuple[str, str]],
+    ) -> None:
         self.compiler = compiler
         self.layout = compiler.layout
+        self.filled = filled
         self.stepped = stepped
         self.changing = changing
         self.coming: dict[tuple[int, int], tuple[Any, ...]] = {}
@@ -357,10 +364,12 @@ class Designators:
                 raise Undesignated(f"{n.show(expr)} cannot designate what a step works on")
 
     def _growing(self, expr: n.Field) -> str:
-        """A queue to which internal steps push: what stands in it and what may come."""
+        """A queue that internal steps change: what stands in it and, if they push to it, what may come."""
+        null, slot = self._place(expr)
+        if expr.type.tag == "queue" and (expr.obj.type.name, expr.field) not in self.filled:
+            return f"[D[o or {null}][{slot}] for o in {self._many(expr.obj)}]"
         if (expr.obj.type.name, expr.field) not in self.layout.triggers:
             raise Undesignated(f"{n.show(expr)} designates what a step works on, and internal steps change it")
-        null, slot = self._place(expr)
         return f"[(*D[o or {null}][{slot}], *_coming.get((o, {slot}), ())) for o in {self._many(expr.obj)}]"
 
     def _place(self, expr: n.Field) -> tuple[int, int]:

@@ -104,7 +104,7 @@ class Statics:
         self.stepped, self.deletes = _stepped(model)
         self.resolver = fp.Resolver(model.layout, self.changing)
         self.like = like if like is not None and self._agrees(like) else None
-        self.designators = fp.Designators(model.compiler, self.stepped, self.changing)
+        self.designators = fp.Designators(model.compiler, self.stepped, self.changing, _filled(model))
         if self.like is not None:
             self.designators = self.like.designators
         self.families: list[FamilyFacts] = []
@@ -405,6 +405,11 @@ def _changing(model: Model) -> set[tuple[str, str]]:
 def _stepped(model: Model) -> tuple[set[tuple[str, str]], bool]:
     """The fields that internal steps write, and whether any step makes an object or ends one's life."""
     return _assigned(_bodies(model)), any(isinstance(s, n.Delete | n.New) for s in _bodies(model))
+
+
+def _filled(model: Model) -> set[tuple[str, str]]:
+    """The queues to which internal steps push."""
+    return {(s.obj.type.name, s.field) for s in _bodies(model) if isinstance(s, n.Push | n.Assign)}
 
 
 def _written_by_steps(model: Model) -> dict[tuple[str, str], set[object] | None]:
