@@ -134,8 +134,8 @@ class Imagination:
         for name in code.outputs.keys() - found.keys() - mentioned:
             found[name] = self._unconstrained(code.outputs[name])
         free = [o for o in code.outputs if o not in found]
-        tries = (dict.fromkeys((*bounds.get(o, ()), *self._tries(code.outputs[o], args))) for o in free)
-        for values in itertools.islice(_nearest_first([list(t) for t in tries]), 5000):
+        tries = [list(dict.fromkeys((*bounds.get(o, ()), *self._tries(code.outputs[o], args)))) for o in free]
+        for values in _choices(tries, [code.outputs[o].tag == "enum" for o in free]):
             outputs = tuple({**found, **dict(zip(free, values, strict=True))}[o] for o in code.outputs)
             if case.outputs is None or case.outputs(self.store, *args, *outputs):
                 return outputs
@@ -206,6 +206,15 @@ class Imagination:
                 yield 0
             case _:
                 yield self.model.voc.default(kind)
+
+
+def _choices(tries: list[list[Any]], enumerators: list[bool]) -> Iterator[tuple[Any, ...]]:
+    """Some thousand choices of one value each: enumerators in their order, for each of them others nearest first."""
+    heads = list(itertools.product(*(each for each, first in zip(tries, enumerators, strict=True) if first)))
+    for head in heads:
+        given = iter(head)
+        rest = [[next(given)] if first else each for each, first in zip(tries, enumerators, strict=True)]
+        yield from itertools.islice(_nearest_first(rest), max(5000 // len(heads), 250))
 
 
 def _nearest_first(tries: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
