@@ -27,7 +27,9 @@ from verbs_spec.profiles import select
 
 FEATURES = ("memory-windows", "memory-windows-2", "rereg-mr")
 MINE = tuple(
-    p for p in programs.shipped("programs") if p.kind == "regression" and p.feature and set(p.feature) <= set(FEATURES)
+    p
+    for p in programs.shipped("programs")
+    if p.kind == "regression" and p.feature and set(p.feature) <= set(FEATURES) and p.applies("linux-user", "roce")
 )
 BY_NAME = {p.name: p for p in MINE}
 
