@@ -36,7 +36,7 @@ WAY = ("RESET", "INIT", "RTR", "RTS")
             ["internal steps of each cq", "may run, need not", "domain:    not alive(h.qp)"],
         ),
         ("cq/epoch", ["cq/epoch: an invariant, for each cq c", "holds:"]),
-        ("EBUSY", ["EBUSY: a result of", "destroy_cq", "cq/destroy-busy  (must", "preferred: EBUSY"]),
+        ("EBUSY", ["EBUSY: a result of", "destroy_cq", "cq/destroy-busy (must)", "srq/destroy-busy (must)"]),
         ("unmapped", ["a choice that the sources leave open", "reg/"]),
         ("REM_OP_ERR", ["REM_OP_ERR: one of status"]),
         ("linux-kernel-2008", ["linux-kernel-2008: an api profile"]),
