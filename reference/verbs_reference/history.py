@@ -14,7 +14,7 @@ from verbs_reference import footprint as fp
 from verbs_reference import nodes as n
 from verbs_reference.model import CallCase, CallCode, Family, Model, StepCase
 from verbs_reference.pending import Analysis
-from verbs_reference.statics import flat, inline, inline_statement
+from verbs_reference.statics import inline, inline_statement
 from verbs_reference.store import Store
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Texts:
     def body(self, family: Family, case: StepCase) -> list[n.Stmt]:
         """The effect of a step's rule, statement by statement."""
         if case.id not in self._bodies:
-            self._bodies[case.id] = list(flat(inline_statement(family, s) for s in case.body))
+            self._bodies[case.id] = n.flat(inline_statement(family, s) for s in case.body)
         return self._bodies[case.id]
 
     def written(self, rule: str) -> frozenset[tuple[str, int]]:
@@ -202,7 +202,7 @@ class History:
         made.about = self._about({v for t, v in zip(kinds, action.args, strict=True) if t.tag == "ref"})
         if case.guard_tree is not None:
             made.control |= self.cells(case.guard_tree, env)
-        self._sources(made, list(flat(case.body)), env)
+        self._sources(made, n.flat(case.body), env)
         mark = len(self.store.journal)
         if case.effect is not None:
             case.effect(self.store, *action.args, *action.outputs)

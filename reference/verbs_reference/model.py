@@ -149,7 +149,7 @@ class Model:
     def _reject_changed_keys(self, trees: _Trees) -> None:
         """A field through which objects are looked up must stay as it was made."""
         for rule, body in trees.bodies():
-            for stmt in n.flattened(body):
+            for stmt in n.flat(body):
                 if isinstance(stmt, n.Assign) and (stmt.obj.type.name, stmt.field) in self.layout.looked_up:
                     assert rule.do is not None
                     raise SpecError(

@@ -7,6 +7,7 @@ expanded by the parser, so that a tree holds nothing but what stands here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -321,16 +322,6 @@ def in_statement(stmt: Stmt) -> list[Expr]:
     return found
 
 
-def flattened(body: tuple[Stmt, ...]) -> list[Stmt]:
-    """The statements and what is nested in them."""
-    found: list[Stmt] = []
-    for stmt in body:
-        found.append(stmt)
-        if isinstance(stmt, Branch):
-            found += flattened((*stmt.then, *stmt.other))
-    return found
-
-
 def show(expr: Expr) -> str:
     """The expression as a person would write it."""
     match expr:
@@ -407,7 +398,7 @@ def is_stateless(expr: Expr) -> bool:
     )
 
 
-def flat(body: tuple[Stmt, ...]) -> list[Stmt]:
+def flat(body: Iterable[Stmt]) -> list[Stmt]:
     """The statements of a block and of the branches in it."""
     found: list[Stmt] = []
     for stmt in body:

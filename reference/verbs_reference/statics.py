@@ -224,7 +224,7 @@ class Statics:
 
     def _assigns(self, body: list[n.Stmt], names: list[str]) -> Iterator[tuple[Function, Function]]:
         """The fields that are assigned what is known before: their atoms and the value."""
-        for stmt in flat(body):
+        for stmt in n.flat(body):
             if isinstance(stmt, n.Assign) and self.is_steady(stmt.value) and n.free_names(stmt.value) <= set(names):
                 atoms = self.designators.atoms([Access(stmt.obj, stmt.field, "V", True)], names)
                 if atoms is not None:
@@ -246,7 +246,7 @@ class Statics:
         for i, other in enumerate(self.model.families):
             for index, case in enumerate(other.cases):
                 known: dict[str, n.Expr] = {}
-                for stmt in flat(case.body):
+                for stmt in n.flat(case.body):
                     if isinstance(stmt, n.Let):
                         known[stmt.name] = inline(other, n.substitute(stmt.value, known))
                     if isinstance(stmt, n.Push) and (stmt.obj.type.name, stmt.field) == family.trigger:
@@ -354,15 +354,6 @@ def places_of(access: Access) -> n.Expr:
     return access.obj.args[0] if isinstance(access.obj, n.Builtin) and access.obj.op == "load" else access.obj
 
 
-def flat(body: Iterable[n.Stmt]) -> Iterator[n.Stmt]:
-    """Statements and those nested in them."""
-    for stmt in body:
-        yield stmt
-        if isinstance(stmt, n.Branch):
-            yield from flat(stmt.then)
-            yield from flat(stmt.other)
-
-
 def inline(family: Family, expr: n.Expr) -> n.Expr:
     """An expression of a family without the family's own names."""
     for name in reversed(family.lets):
@@ -389,7 +380,7 @@ def inline_statement(family: Family, stmt: n.Stmt) -> n.Stmt:
 def _bodies(model: Model) -> Iterator[n.Stmt]:
     for family in model.families:
         for case in family.cases:
-            yield from flat(case.body)
+            yield from n.flat(case.body)
 
 
 def _assigned(stmts: Iterable[n.Stmt]) -> set[tuple[str, str]]:
@@ -398,7 +389,7 @@ def _assigned(stmts: Iterable[n.Stmt]) -> set[tuple[str, str]]:
 
 def _changing(model: Model) -> set[tuple[str, str]]:
     """Fields written after their object was made, by anybody."""
-    calls = (s for call in model.calls.values() for case in call.cases for s in flat(case.body))
+    calls = (s for call in model.calls.values() for case in call.cases for s in n.flat(case.body))
     return _assigned(_bodies(model)) | _assigned(calls)
 
 

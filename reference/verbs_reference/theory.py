@@ -130,6 +130,13 @@ class Transition:
     case: CallCase | StepCase
 
 
+def _made(model: Model) -> set[str]:
+    """The kinds of objects that a rule makes."""
+    sources: list[CallCode | Family] = [*model.families, *model.calls.values()]
+    bodies = [case.body for source in sources for case in source.cases]
+    return {s.kind for body in bodies for s in n.flat(body) if isinstance(s, n.New)}
+
+
 class Theory:
     """The transitions and invariants of a model, with ghosts."""
 
@@ -153,8 +160,11 @@ class Theory:
         return made
 
     def _parse_invariants(self) -> Iterator[Invariant]:
+        made = _made(self.model)
         for each in self.model.spec.invariants:
             var, kind = (str(each.each.name), str(each.each.kind)) if each.each else ("", "")
+            if kind and kind not in made:
+                continue  # nothing is said of what cannot be there: its rules belong to other profiles
             scope: dict[str, n.Expr] = {var: n.Var(Type("ref", kind), var)} if kind else {}
             yield Invariant(str(each.id), self.model.parser.expression(each.holds, scope, BOOL), var, kind)
 

@@ -15,7 +15,8 @@ from verbs_adapters.two.translation import Mixed, Translation
 SAME_ON_BOTH = frozenset(
     words(
         """
-    accepted alt_port_num alt_timeout byte byte_len comp_vector compare_add cqe cqe_actual device_cap_flags dlid dlid_path_bits
+    accepted alt_port_num alt_timeout byte byte_len comp_vector compare_add cqe cqe_actual device_cap_flags dlid
+    dlid_path_bits
     en_sqd_async_notify gid_tbl_len hca hop_limit imm_data index length lid max_ah max_cq max_cqe max_dest_rd_atomic
     max_inline_data max_inline_data_actual max_mr max_mr_size max_msg_sz max_mw max_num_sg max_page_list_len
     max_page_list_len_actual max_pd max_pkeys max_qp max_qp_init_rd_atom max_qp_rd_atom max_qp_wr max_rd_atomic

@@ -122,11 +122,15 @@ def test_schedules_that_cannot_be_told_apart_are_accepted_and_an_impossible_one_
         )
         return device
 
-    def poll(device: Device, seen: tuple[str, int, str, str, str, int]) -> Action:
-        cq, wr_id, status, opcode, qp, length = seen
+    def poll(device: Device, told: tuple[str, int, str, str, str, int]) -> Action:
+        cq, wr_id, status, opcode, qp, length = told
         n = device.names
         num = device.get("qp", n[qp], "num")
-        return Action("poll_cq", (n[cq],), "0", (1, wr_id, status, opcode, num, length, frozenset(), 0))
+        seen = {"n": 1, "wr_id": wr_id, "status": status, "opcode": opcode, "qp_num": num, "byte_len": length}
+        outputs = device.model.calls["poll_cq"].outputs
+        return Action(
+            "poll_cq", (n[cq],), "0", tuple(seen.get(o, device.model.voc.default(t)) for o, t in outputs.items())
+        )
 
     def accepts(*polls: tuple[str, int, str, str, str, int]) -> bool:
         device = begin()

@@ -141,10 +141,15 @@ def test_what_depends_on_the_objects_is_not_judged_and_the_rest_is() -> None:
     found = pair.wrong("dereg_mr", mr=n["mr0"])
     assert {n["mr0"], n["qp0"], n["qp1"], n["cq0"], n["pd"]} <= found.objects
     assert not {other, third, n["mr1"]} & found.objects
-    outputs: tuple[Any, ...] = (1, 1, "LOC_LEN_ERR", "REG_MR", 0, 0, frozenset(), 0)
+    model = pair.device.model
+
+    def told(call: str, **seen: Any) -> tuple[Any, ...]:
+        return tuple(seen.get(o, model.voc.default(kind)) for o, kind in model.calls[call].outputs.items())
+
+    outputs = told("poll_cq", n=1, wr_id=1, status="LOC_LEN_ERR", opcode="REG_MR")
     assert pair.belief.observe(Action("poll_cq", (n["cq0"],), "0", outputs)) is None
     assert isinstance(pair.belief.observe(Action("poll_cq", (other,), "0", outputs)), Refused)
-    assert isinstance(pair.belief.observe(Action("query_qp", (third,), "0", ("RTS",))), Refused)
+    assert isinstance(pair.belief.observe(Action("query_qp", (third,), "0", told("query_qp", state="RTS"))), Refused)
 
 
 def test_what_is_made_of_unjudged_objects_is_not_judged() -> None:

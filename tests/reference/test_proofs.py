@@ -90,7 +90,7 @@ def test_a_key_must_be_compared() -> None:
 
 
 def test_a_planted_hole_is_shown() -> None:
-    model = mutants.mutant("sq", 'when: "q.state == RTS and w.opcode == RDMA_READ"', 'when: "false"')
+    model = mutants.mutant("sq", 'when: "sending(q) and asks(w.opcode)"', 'when: "false"')
     found = refuted(model, "partition sq/transmit", "possible sq/asked")
     hole = found["partition sq/transmit"]
     assert hole.rules == ("sq/transmit",)
@@ -185,4 +185,4 @@ def test_history_is_only_written(profile: tuple[str, str]) -> None:
 def written(body: tuple[n.Stmt, ...]) -> set[tuple[str, str]]:
     """The fields that statements change; those of an object that they make are not counted."""
     changes = n.Assign | n.Push | n.Pop | n.Clear
-    return {(s.obj.type.name, s.field) for s in n.flattened(body) if isinstance(s, changes)}
+    return {(s.obj.type.name, s.field) for s in n.flat(body) if isinstance(s, changes)}
