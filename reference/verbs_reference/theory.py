@@ -183,7 +183,8 @@ class Theory:
     def situation(self, source: CallCode | Family, scope: Scope, exact: bool = False) -> Situation:
         """Any state of the scope, before a rule of this call or family."""
         layout = self.model.layout
-        sizes = {kind: scope.size(kind) for kind in layout.kinds}
+        made = _made(self.model)
+        sizes = {kind: scope.size(kind) if kind in made else 0 for kind in layout.kinds}  # of others there is none
         base = Base(layout, sizes, scope.cells, exact, self.ranges)
         before = State(base)
         situation = Situation(base, before, {}, scope_of(source), [])
