@@ -160,11 +160,8 @@ class Theory:
         return made
 
     def _parse_invariants(self) -> Iterator[Invariant]:
-        made = _made(self.model)
         for each in self.model.spec.invariants:
             var, kind = (str(each.each.name), str(each.each.kind)) if each.each else ("", "")
-            if kind and kind not in made:
-                continue  # nothing is said of what cannot be there: its rules belong to other profiles
             scope: dict[str, n.Expr] = {var: n.Var(Type("ref", kind), var)} if kind else {}
             yield Invariant(str(each.id), self.model.parser.expression(each.holds, scope, BOOL), var, kind)
 
