@@ -63,7 +63,9 @@ def test_what_a_device_lacks_has_its_default() -> None:
     assert list(model("sizes").calls["make"].params) == ["big"]
     assert list(model().calls["make"].params) == []
     store = model().store()
-    model().calls["make"].successes[0].effect(store, 1)  # type: ignore[misc]
+    effect = model().calls["make"].successes[0].effect
+    assert effect is not None
+    effect(store, 1)
     assert store.objects[1][2:] == [1, False]
 
 
