@@ -32,13 +32,16 @@ from verbs_reports.verdicts import Verdict
 
 STEPS = 40
 CHUNK = 25
-TANGLED = 8
+TANGLED = 12
 """A step that would tell more orders of what is in flight apart than about this waits for the device to be silent: that
 many explanations cost too much."""
 MOST_MADE = 2
 """So many objects of a kind are made beside those of the fixture; more would leave each unused."""
 CROWDED = 24
 """As ``TANGLED``, for any step."""
+STATES = 300
+"""So many states of the device are considered for one call of a drawn program; a program that needs more is given up.
+Few calls in a thousand do, and they would take most of the time: another program in their place shows more."""
 DEPTHS = (2, 3, 3, 4, 6)
 """How many elements a program lets into the device's queues before it waits for silence: the orders in which they may
 be executed are many, and each costs."""
@@ -50,7 +53,9 @@ MIXED = 10
 OWN = 5
 """Of sixteen draws so many make the call of the rule; the others any call.  Hypothesis switches most rules off for a
 program, and few calls alone get nowhere."""
-WEIGHT = 3
+WAITING = 3
+"""Of sixteen draws for the rule that waits for silence so many do so at most; the others make any call."""
+WEIGHT = 5
 """A call that gives the device work is drawn so many times as often as another."""
 WORDS = st.tuples(*(st.integers(0, 0xFFFF) for _ in range(5)))
 """What is drawn for a step: twenty numbers of 0 to 15, four at a time."""
@@ -110,6 +115,7 @@ class Driver:
         self.judge = judge
         self.shapes = known
         self.weighed = [s for s in known for _ in range(WEIGHT if s.call in judge.engine.giving else 1)]
+        self.idle = [s for s in known if s.call not in judge.engine.giving]
         self.depth = depth
         self.until = until
         self.fixture = fixture
@@ -139,6 +145,7 @@ class Driver:
             self.run(step, keep=False)
         if self.made.failed_step is None:
             self.judge.over(name, start, self.made.lines)
+        self.session.belief.consider(STATES)
         self.is_silent = not before or before[-1].call == SETTLE.call
         self.made.fixture_lines = len(self.made.lines)
         self.made.fixture_calls, self.made.fixture_unobserved = self.session.calls, self.session.unobserved
@@ -178,16 +185,25 @@ class Driver:
         other = self.any(words)
         if turn >= OWN and self.can(other):
             shape = other
+        if self._is_full(shape):
+            shape = self.idle[words[1] // 16 % len(self.idle)]
+            if words[2] & 1 or not self.can(shape):
+                return SETTLE
         step = build(shape, names, self.fresh, self.made_of, Picker(shape, draws[3:]))
         if step is None or self.session.breaks_duty(step):
             return None
         belief = self.session.belief
-        deep = belief.in_flight() >= max(self.depth, self.session.stuck + 2) and shape.call in self.judge.engine.giving
-        if not self.is_silent and (deep or len(belief.branches) * belief.in_flight() > CROWDED):
+        if not self.is_silent and len(belief.branches) * belief.in_flight() > CROWDED:
             return SETTLE
         if belief.tangle(shape.call) > TANGLED:
             return None if self.is_silent else SETTLE
         return step
+
+    def _is_full(self, shape: Shape) -> bool:
+        """Whether a call would give the device more work than is to be in flight at once."""
+        if self.is_silent or shape.call not in self.judge.engine.giving:
+            return False
+        return self.session.belief.in_flight() >= max(self.depth, self.session.stuck + 2)
 
     def run(self, step: Step, *, keep: bool = True) -> None:
         """Run a step; Disagreement if nothing explains its outcome.
@@ -339,7 +355,7 @@ def _wait(self: Any, words: tuple[int, ...]) -> None:
     turn, *_ = digits(words)
     if turn == 0:
         driver.harvest()
-    elif turn < OWN:
+    elif turn < WAITING:
         driver.run(SETTLE)
     else:
         step = driver.draw(driver.any(words), words)

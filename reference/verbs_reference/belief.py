@@ -226,6 +226,10 @@ class Belief:
         call tells apart how far the device has got; otherwise 0."""
         return len(self.branches) * self.in_flight() if call in self.search.calls.tangling else 0
 
+    def consider(self, states: int) -> None:
+        """Consider so many states of the device for a call from now on; a call that needs more is inconclusive."""
+        self.search.limit = states
+
     def in_flight(self) -> int:
         """How many elements stand in the queues that the device takes from, in the first branch."""
         slots = self.model.layout.slot
