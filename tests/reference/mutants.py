@@ -23,11 +23,10 @@ def model(profile: tuple[str, str] = KERNEL) -> Model:
     return Model(select(loads(files()), *profile))
 
 
-def mutant(file: str, old: str, new: str, *, behind: str = "", profile: tuple[str, str] = KERNEL) -> Model:
-    """The model with the first ``old`` that stands behind the text ``behind`` replaced by ``new``."""
+def mutant(old: str, new: str, *, behind: str = "", profile: tuple[str, str] = KERNEL) -> Model:
+    """The model with the first ``old`` behind the text ``behind`` replaced, in the one file that has both."""
     texts = files()
-    name = f"rules/{file}.yaml"
-    start = texts[name].index(behind)
-    place = texts[name].index(old, start)
+    (name,) = (name for name, text in texts.items() if behind in text and old in text[text.index(behind) :])
+    place = texts[name].index(old, texts[name].index(behind))
     texts[name] = texts[name][:place] + new + texts[name][place + len(old) :]
     return Model(select(loads(texts), *profile))

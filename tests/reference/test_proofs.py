@@ -41,7 +41,7 @@ def refuted(model: Model, *select: str) -> dict[str, Result]:
 
 
 def test_a_local_invalidation_must_invalidate() -> None:
-    model = mutants.mutant("sq", "          v.state = INVALID\n", "", behind="id: inv/done")
+    model = mutants.mutant("            v.state = INVALID\n", "", behind="id: inv/done\n")
     found = refuted(model, "mr/valid-is-granted", "qp/no-stale-access")
     fall = found["inductive mr/valid-is-granted"]
     assert fall.rules == ("inv/done",)
@@ -50,7 +50,7 @@ def test_a_local_invalidation_must_invalidate() -> None:
 
 
 def test_a_remote_invalidation_must_invalidate() -> None:
-    model = mutants.mutant("rq", "          v.state = INVALID\n", "", behind="id: send/invalidated")
+    model = mutants.mutant("          v.state = INVALID\n", "", behind="id: send/invalidated")
     found = refuted(model, "mr/valid-is-granted", "qp/no-stale-access")
     assert found["inductive mr/valid-is-granted"].rules == ("send/invalidated",)
     assert "inductive qp/no-stale-access" in found
@@ -58,7 +58,7 @@ def test_a_remote_invalidation_must_invalidate() -> None:
 
 def test_a_failed_registration_must_stop_the_queue() -> None:
     broken = "finish(w, MEM_MGT_ERR)"
-    model = mutants.mutant("sq", "fail_local(q, w, MEM_MGT_ERR)", broken, behind="id: reg/valid")
+    model = mutants.mutant("fail_local(q, w, MEM_MGT_ERR)", broken, behind="id: reg/valid")
     found = refuted(model, "qp/failure-stops", "qp/no-stale-access")
     fall = found["inductive qp/failure-stops"]
     assert fall.rules == ("reg/valid",)
@@ -67,21 +67,21 @@ def test_a_failed_registration_must_stop_the_queue() -> None:
 
 
 def test_a_stopped_queue_must_start_nothing() -> None:
-    model = mutants.mutant("sq", "q.broken == 0 and not waits(q, w)", "not waits(q, w)")
+    model = mutants.mutant("q.broken == 0 and not waits(q, w)", "not waits(q, w)")
     fall = refuted(model, "qp/no-stale-access")["inductive qp/no-stale-access"]
     assert fall.rules[0] in {"sq/send", "reg/done", "inv/done", "inv/again"}
-    model = mutants.mutant("sq", " or q.broken == 0 or w.seq < q.broken", " or true")
+    model = mutants.mutant(" or q.broken == 0 or w.seq < q.broken", " or true")
     assert refuted(model, "qp/no-stale-access")["inductive qp/no-stale-access"].rules == ("sq/sent",)
 
 
 def test_a_queue_must_not_leave_error_by_itself() -> None:
-    model = mutants.mutant("sq", "q.state = ERR\n", "q.broken = 0\n", behind="id: sq/to-error\n")
+    model = mutants.mutant("q.state = ERR\n", "q.broken = 0\n", behind="id: sq/to-error\n")
     fall = refuted(model, "qp/failed-is-error")["inductive qp/failed-is-error"]
     assert fall.rules == ("sq/to-error",)
 
 
 def test_a_key_must_be_compared() -> None:
-    model = mutants.mutant("wr", "m.key == key", "true", behind="opens(m: ref mr")
+    model = mutants.mutant("m.key == key", "true", behind="opens(m: ref mr")
     found = refuted(model, "mr/valid-is-granted", "qp/no-stale-access")
     assert set(found) == {"inductive qp/no-stale-access"}
     fall = found["inductive qp/no-stale-access"]
@@ -90,7 +90,7 @@ def test_a_key_must_be_compared() -> None:
 
 
 def test_a_planted_hole_is_shown() -> None:
-    model = mutants.mutant("sq", 'when: "sending(q) and asks(w.opcode)"', 'when: "false"')
+    model = mutants.mutant('when: "sending(q) and asks(w.opcode)"', 'when: "false"')
     found = refuted(model, "partition sq/transmit", "possible sq/asked")
     hole = found["partition sq/transmit"]
     assert hole.rules == ("sq/transmit",)
@@ -102,7 +102,7 @@ def test_a_planted_hole_is_shown() -> None:
 
 def test_a_planted_overlap_is_shown() -> None:
     model = mutants.mutant(
-        "sq", "m.state == INVALID and rights_ok(w.access)\n", "rights_ok(w.access)\n", behind="id: reg/done"
+        "m.state == INVALID and rights_ok(w.access)\n", "rights_ok(w.access)\n", behind="id: reg/done"
     )
     overlap = refuted(model, "partition sq/start")["partition sq/start"]
     assert set(overlap.rules) == {"reg/done", "reg/valid"}
@@ -111,13 +111,13 @@ def test_a_planted_overlap_is_shown() -> None:
 
 
 def test_overlapping_successes_of_a_call_are_shown() -> None:
-    model = mutants.mutant("cq", ' and head(cq.q).send"', '"', behind="id: cq/poll-send")
+    model = mutants.mutant(' and head(cq.q).send"', '"', behind="id: cq/poll-send")
     overlap = refuted(model, "partition poll_cq")["partition poll_cq"]
     assert set(overlap.rules) == {"cq/poll-send", "cq/poll-recv"}
 
 
 def test_a_planted_broken_invariant_is_shown() -> None:
-    model = mutants.mutant("wr", "w.seq <= w.qp.posted", "w.seq < w.qp.posted", behind="id: wr/posted")
+    model = mutants.mutant("w.seq <= w.qp.posted", "w.seq < w.qp.posted", behind="id: wr/posted")
     fall = refuted(model, "inductive wr/posted")["inductive wr/posted"]
     assert fall.rules == ("wr/post-send",)
     assert any(re.search(r"posted=(\d+) -> \d+", line) for line in fall.lines)
@@ -126,8 +126,7 @@ def test_a_planted_broken_invariant_is_shown() -> None:
 
 def test_an_owner_must_be_remembered() -> None:
     model = mutants.mutant(
-        "wr",
-        "            push(list.uses, list_use(qp=qp, seq=qp.posted, mr=named(key), access=access))\n",
+        "              push(list.uses, list_use(qp=qp, seq=qp.posted, mr=named(key), access=access))\n",
         "",
         profile=mutants.KERNEL_2008,
     )
@@ -138,7 +137,7 @@ def test_an_owner_must_be_remembered() -> None:
 
 def test_a_free_must_respect_the_owner() -> None:
     model = mutants.mutant(
-        "list", 'cause: "list_owned(list)"', 'cause: "false"', behind="id: list/free-owned",
+        'cause: "list_owned(list)"', 'cause: "false"', behind="id: list/free-owned",
         profile=mutants.KERNEL_2008,
     )  # fmt: skip
     found = refuted(model, "list/in-flight-is-owned", "possible list/free-owned")
