@@ -2,7 +2,7 @@
 
 The parts are run in this order, the cheap ones first:
 
-    texts       citations, facts, released ids; what is declared and never used
+    texts       citations, facts, released ids; what is declared and never used, states that nothing leads to
     programs    each names a rule that is there; each rule has one, or a reason
     models      under every API, transport and set of features the rules can be put together and have types, and say
                 something of each state of an object and each input
@@ -75,18 +75,14 @@ def problems(subject: Subject, proving: Iterable[str] | None = None) -> Iterator
 
 
 def texts(subject: Subject) -> Iterator[str]:
-    """Citations, facts, ids, and what is never used."""
+    """Citations, facts, ids, what is never used and what is never reached."""
     spec = subject.spec
     yield from sources.weak(spec)
     yield from facts.wrong(spec, subject.facts)
+    yield from facts.overdue(spec, subject.facts)
     yield from slugs.wrong(spec, subject.slugs)
     yield from lint.unused(spec)
-
-
-def notes(subject: Subject) -> Iterator[str]:
-    """What is to be mended and does not fail the check yet: facts of features that are there, states out of reach."""
-    yield from facts.overdue(subject.spec, subject.facts)
-    yield from lint.unreached(subject.spec)
+    yield from lint.unreached(spec)
 
 
 def programs(subject: Subject) -> Iterator[str]:

@@ -15,7 +15,7 @@ from verbs_adapters import registry
 from verbs_conformance import cells, columns
 from verbs_conformance import program as programs
 from verbs_conformance.build import build
-from verbs_conformance.checking import Subject, notes, problems
+from verbs_conformance.checking import Subject, problems
 from verbs_conformance.kept import Kept, key
 from verbs_conformance.tracing import Trace, traces
 from verbs_conformance.unwitnessed import reasons as unwitnessed
@@ -112,8 +112,6 @@ def check(folder: Path, kept: Kept, proving: Iterable[str] | None = None) -> int
         spec, known, slugs.load(), shipped, programs.fixtures(), tuple(unwitnessed()), frozenset(unpassed()), kept
     )
     wrong += problems(subject, proving)
-    for line in notes(subject):
-        click.echo(f"note: {line}")
     for line in wrong:
         click.echo(line)
     outcome = f"{len(wrong)} things wrong" if wrong else "nothing wrong"
