@@ -108,7 +108,7 @@ def _unknown(model: Model, name: str, known: Mapping[str, Iterable[str]]) -> str
     told = "; ".join(f"{what} are {listed(words)}" for what, words in known.items())
     return (
         f"device names {name!r}, which is no choice, no rule that permits, and nothing that a device answers when it "
-        f"is opened{near(name, itertools.chain(*known.values()))}. Known under these profiles: {told}"
+        f"is opened{near(name, itertools.chain(*known.values())) or '.'} Known under these profiles: {told}"
     )
 
 

@@ -40,7 +40,7 @@ class ReferenceBackend:
             api=(api,),
             transport=(transport,),
             capabilities=tuple(k for k, v in self.limits.items() if v is True),
-            limits={k: v for k, v in self.limits.items() if v is not True},
+            limits={k: v for k, v in self.limits.items() if not isinstance(v, bool)},
         )
 
     def reset(self, seed: int) -> Trouble | None:

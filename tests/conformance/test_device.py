@@ -10,6 +10,7 @@ import pytest
 
 from verbs_adapters.contract import Backend
 from verbs_adapters.softhca import SoftHca
+from verbs_adapters.softhca.options import OPTIONS
 from verbs_conformance import program as programs
 from verbs_conformance import target
 from verbs_conformance.build import limits
@@ -19,7 +20,6 @@ from verbs_conformance.program import Program
 from verbs_conformance.reference_backend import ReferenceBackend
 from verbs_conformance.run import Run, Settings
 from verbs_conformance.session import BadProgram, Engine
-from verbs_conformance.unwitnessed import reasons
 from verbs_reports.records import Rule
 from verbs_reports.verdicts import Verdict
 from verbs_spec.profiles import features
@@ -45,10 +45,11 @@ def of(program: Program) -> Engine:
     )
 
 
-def ruled(having: Engine, backend: Backend, rule: str, out: Path, *, quick: bool = True) -> Rule:
+def ruled(having: Engine, backend: Backend, rule: str, out: Path) -> Rule:
     """What a run makes of one rule."""
     api, transport = having.model.spec.selected or ("", "")
-    run = Run(having, backend, backend.hello(), Settings(api, transport, select=(rule,), out=out, quick=quick))
+    settings = Settings(api, transport, select=(rule,), out=out, quick=True, adapter="reference", command="run")
+    run = Run(having, backend, backend.hello(), settings)
     run.execute()
     (record,) = (r for r in run.rule_records() if r.rule == rule)
     return record
@@ -90,17 +91,17 @@ def test_a_program_does_no_harm_on_another_device(program: Program) -> None:
 def softhca(own: Engine) -> Iterator[SoftHca]:
     """The built-in device, if it has the features that an engine is for."""
     api, transport = own.model.spec.selected or ("", "")
+    if api not in OPTIONS["api"].known or transport not in OPTIONS["transport"].known:
+        return
     backend = SoftHca({"api": api, "transport": transport})
-    if api in backend.hello().api and set(own.model.spec.features) <= set(
-        target.offered(target.load(), backend.hello())
-    ):
+    if set(own.model.spec.features) <= set(target.offered(target.load(), backend.hello())):
         yield backend
 
 
 WRONG: list[tuple[Said, str]] = [
     (
         (("stale_invv", "ACCEPT"),),
-        "nothing that a device answers when it is opened; did you mean 'stale_inv'?",
+        "nothing that a device answers when it is opened; did you mean 'stale_inv'",
     ),
     (
         (("stale_inv", "ACEPT"),),
@@ -128,10 +129,3 @@ def test_known_names_are_listed() -> None:
         read(engine("linux-kernel").model, (("nothing", "true"),))
     for name in ("long_list", "stale_inv", "pd/alloc-memory", "mem_mgt_extensions"):
         assert name in str(wrong.value)
-
-
-def test_at_most_one_rule_in_twenty_has_no_program() -> None:
-    rules = target.load().rules
-    lacking = [r for r in rules if r in reasons()]
-    assert len(lacking) <= len(rules) / 20, lacking
-    assert set(lacking) == set(reasons())
