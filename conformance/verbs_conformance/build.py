@@ -1,23 +1,29 @@
 """Makes the committed directed programs from the specification.
 
 For each API profile the search starts from every fixture, the smallest first, one call deep and then deeper, until
-every rule has a witness or nothing more is found.  What has none must have a reason in ``unwitnessed.yaml``.
+every rule has a witness or nothing more is found.  A rule that fires for certain on no device of which nothing is said,
+or that only permits, is then searched on devices of which something is said: first what its own formula speaks of, then
+anything else that is left open.  What has no witness must have a reason in ``unwitnessed.yaml``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from verbs_conformance import program as programs
+from verbs_conformance.device import Said, further, likely, permitting
 from verbs_conformance.directed import Directed
 from verbs_conformance.program import Program, full_steps
-from verbs_conformance.session import Engine
+from verbs_conformance.session import BadProgram, Engine
 from verbs_reference.model import Model
 from verbs_spec.document import CallRule, Spec
 from verbs_spec.profiles import features, select
 
 DEPTHS = (1, 2)
+DEEPEST = 3
+"""From the smallest fixture, where few calls can be made: a device that does not make an object stands on no other."""
 
 
 def limits(engine: Engine, fixtures: Mapping[str, Program]) -> dict[str, Any]:
@@ -27,6 +33,71 @@ def limits(engine: Engine, fixtures: Mapping[str, Program]) -> dict[str, Any]:
     opening = engine.model.calls[engine.opening]
     found.update({o: True for o, t in opening.outputs.items() if t.tag == "bool"})
     return found
+
+
+@dataclass(slots=True)
+class Ground:
+    """What one search goes on: a model, the fixtures that it starts from, what it wants and what it has half found."""
+
+    engine: Engine
+    fixtures: Mapping[str, Program]
+    standing: list[Program]
+    smallest: Program
+    """The fixture that asks least of a device."""
+    wanted: set[str]
+    tentative: dict[str, Program] = field(default_factory=dict)
+    """Programs that fire their rules only as some choice is taken."""
+
+    def start(self, fixture: Program, said: Said = ()) -> Directed:
+        """A search from one fixture; BadProgram if a device does not make what the fixture is of."""
+        return Directed(self.engine, fixture, self.fixtures, limits(self.engine, self.fixtures), said)
+
+    def anywhere(self) -> Iterator[Program]:
+        """Witnesses that fire their rules on any device."""
+        for depth in DEPTHS:
+            for fixture in self.standing:
+                if self.wanted:
+                    search = self.start(fixture)
+                    yield from search.search(self.wanted, depth)
+                    for rule, program in search.tentative.items():
+                        self.tentative.setdefault(rule, program)
+            if (
+                self.engine.model.spec.features
+            ):  # what a choice decides in a small program is not searched in larger ones
+                self.wanted -= self.tentative.keys()
+        self.wanted |= self.tentative.keys()
+
+    def on(self, devices: Callable[[Model, str], Iterable[Said]]) -> Iterator[Program]:
+        """Witnesses on devices of which something is said: those ``devices`` that a rule may need."""
+        plans: dict[Said, set[str]] = {}
+        for rule in sorted(self.wanted):
+            for said in filter(None, devices(self.engine.model, rule)):
+                plans.setdefault(said, set()).add(rule)
+        yield from self._known(plans)
+        larger = [p.name for p in self.standing if p.name != self.smallest.name]
+        for depth in (*DEPTHS, DEEPEST):
+            for said, rules in plans.items():
+                for fixture in (self.smallest.name, *(larger if depth in DEPTHS else ())):
+                    yield from self._from(fixture, said, rules & self.wanted, depth)
+
+    def _known(self, plans: Mapping[Said, set[str]]) -> Iterator[Program]:
+        """Witnesses among the programs that are half found."""
+        checker = self.start(self.standing[0])
+        for said, rules in plans.items():
+            for rule in sorted(rules & self.wanted & self.tentative.keys()):
+                program = replace(self.tentative[rule], device=said)
+                if checker.fires(program):
+                    self.wanted.discard(rule)
+                    yield checker.explicit(program)
+
+    def _from(self, fixture: str, said: Said, rules: set[str], depth: int) -> Iterator[Program]:
+        try:
+            search = self.start(self.fixtures[fixture], said) if rules else None
+        except BadProgram:
+            return
+        for program in search.search(rules, depth) if search is not None else ():
+            self.wanted.discard(program.target)
+            yield program
 
 
 def witnesses(
@@ -42,70 +113,60 @@ def witnesses(
     fixtures, where there are any.
     """
     spec = engine.model.spec
-    wanted = set(wanted)
     standing = sorted(
         (p for p in fixtures.values() if p.under(spec)),
         key=lambda p: len(sum(full_steps(p, fixtures), ())),
     )
     own = [p for p in standing if set(p.feature) == set(spec.features)]
-    device = limits(engine, fixtures)
+    nearest = own or [p for p in standing if p.feature] or standing
+    ground = Ground(engine, fixtures, nearest, standing[0], set(wanted))
     for fixture in own:
         if only(name := f"fixture/{fixture.name}"):
-            yield Directed(engine, fixture, fixtures, device).program(name, "", ())
-    checker = Directed(engine, standing[0], fixtures, device)
+            yield ground.start(fixture).program(name, "", ())
+    checker = ground.start(standing[0])
     for program in known:
-        if program.target in wanted and program.under(spec) and checker.fires(program):
-            wanted.discard(program.target)
+        if program.target in ground.wanted and program.under(spec) and checker.fires(program):
+            ground.wanted.discard(program.target)
             yield program
-    nearest = own or [p for p in standing if p.feature] or standing
-    yield from _searched(engine, fixtures, nearest, device, wanted)
-
-
-def _searched(
-    engine: Engine,
-    fixtures: Mapping[str, Program],
-    standing: list[Program],
-    device: dict[str, Any],
-    wanted: set[str],
-) -> Iterator[Program]:
-    tentative: dict[str, Program] = {}
-    for depth in DEPTHS:
-        for fixture in standing:
-            if wanted:
-                search = Directed(engine, fixture, fixtures, device)
-                yield from search.search(wanted, depth)
-                for rule, program in search.tentative.items():
-                    tentative.setdefault(rule, program)
-        if engine.model.spec.features:  # what a choice decides in a small program is not searched in larger ones
-            yield from (tentative[rule] for rule in sorted(wanted & tentative.keys()))
-            wanted -= tentative.keys()
-    yield from (tentative[rule] for rule in sorted(wanted & tentative.keys()))
+    permits = ground.wanted & permitting(engine.model).keys()
+    ground.wanted -= permits
+    yield from ground.anywhere()
+    ground.wanted |= permits
+    yield from ground.on(likely)
+    yield from ground.on(further)
+    yield from (ground.tentative[rule] for rule in sorted(ground.wanted & ground.tentative.keys()))
 
 
 def build(
     spec: Spec,
     api: str,
-    transport: str,
+    transports: Sequence[str],
     known: list[Program],
     spared: set[str],
     only: Callable[[str], bool] = lambda _: True,
 ) -> list[Program]:
     """The directed programs of one API profile, in the order of the specification's rules.
 
-    A rule is searched on a device that has the features which the rule asks for and no other, or, if no fixture is for
-    just these, those of the fixture that asks for fewest more.  With ``only`` no rule but those is looked at, and
-    what is known for the others is kept as it is.
+    A rule is searched under the first transport that has it, on a device that has the features which the rule asks for
+    and no other, or, if no fixture is for just these, those of the fixture that asks for fewest more.  With ``only`` no
+    rule but those is looked at, and what is known for the others is kept as it is.
     """
-    whole = select(spec, api, transport, features(spec))
-    order = {str(r): i for i, r in enumerate(whole.rules)}
-    groups: dict[tuple[str, ...], set[str]] = {(): set()}
-    for rule in filter(only, order.keys() - spared):
-        groups.setdefault(_staged(needed(whole, rule), whole), set()).add(rule)
-    found = [p for p in known if p.api == (api,) and p.target in order | {"": 0} and not only(p.target or p.name)]
-    for group, rules in groups.items():
-        engine = Engine(Model(select(spec, api, transport, group)))
-        found += witnesses(engine, programs.fixtures(), known, rules, only)
-    return sorted(found, key=lambda p: (order.get(p.target, -1), p.name))
+    order: dict[str, int] = {}
+    made: list[Program] = []
+    for transport in transports:
+        first = not order
+        whole = select(spec, api, transport, features(spec))
+        own = [str(r) for r in whole.rules if str(r) not in order]
+        order |= {rule: i for i, rule in enumerate(own, len(order))}
+        groups: dict[tuple[str, ...], set[str]] = {(): set()} if first else {}
+        for rule in filter(only, set(own) - spared):
+            groups.setdefault(_staged(needed(whole, rule), whole), set()).add(rule)
+        for group, rules in groups.items():
+            engine = Engine(Model(select(spec, api, transport, group)))
+            found = witnesses(engine, programs.fixtures(), known, rules, only if first else lambda _: False)
+            made += found if first else (replace(p, transport=(transport,)) for p in found)
+    made += [p for p in known if p.api == (api,) and p.target in order | {"": 0} and not only(p.target or p.name)]
+    return sorted(made, key=lambda p: (order.get(p.target, -1), p.name))
 
 
 def _staged(group: tuple[str, ...], spec: Spec) -> tuple[str, ...]:

@@ -3,11 +3,12 @@
 The parts are run in this order, the cheap ones first:
 
     texts       citations, facts, released ids; what is declared and never used, states that nothing leads to
-    programs    each names a rule that is there; each rule has one, or a reason
+    programs    each names a rule that is there
     models      under every API, transport and set of features the rules can be put together and have types, and say
                 something of each state of an object and each input
-    runs        on the model, every directed program fires its rule, and every regression program of a draft feature
-                passes
+    runs        each rule has a program, or a reason; of each call that fails in one, some program shows a success; on
+                the model, every directed program fires its rule, on its device for certain, and every regression
+                program of a draft feature passes
     proofs      only with ``--prove``: cases of a family leave no hole and do not overlap, a rule is possible
 
 What the last three found in order is kept until something that it hangs on changes, see :mod:`verbs_conformance.kept`.
@@ -118,18 +119,33 @@ def runs(subject: Subject) -> Iterator[str]:
         standing = _standing(subject, api)
         whole = {t: select(subject.spec, api, t, features(subject.spec)) for t in subject.of("transport")}
         for transport, chosen in whole.items():
-            have = {p.target for p in subject.programs if p.under(chosen)} | standing | set(subject.reasons)
+            shown = {p.target for p in subject.programs if p.under(chosen)}
+            have = shown | standing | set(subject.reasons)
             yield from (
                 f"rule {r} has no program under {api}, {transport} and no reason in unwitnessed.yaml"
                 for r in chosen.rules
                 if r not in have
             )
-        groups: dict[tuple[str, ...], list[Program]] = {}
-        for program in subject.programs:
-            if program.applies(api, TRANSPORT) and _is_run(program):
-                groups.setdefault(tuple(sorted(program.feature)), []).append(program)
-        for having, group in groups.items():
-            yield from _group(subject, api, having, group)
+            yield from (
+                f"{call} fails in a program under {api}, {transport} and succeeds in none, so that nothing tells its "
+                "causes from a verb that always fails: add a program for a way to succeed"
+                for call in _uncontrolled(chosen, shown, have)
+            )
+        groups: dict[tuple[str, tuple[str, ...]], list[Program]] = {}
+        for program in filter(_is_run, subject.programs):
+            transport = next((t for t in (TRANSPORT, *whole) if program.applies(api, t)), "")
+            if transport in whole:
+                groups.setdefault((transport, tuple(sorted(program.feature))), []).append(program)
+        for (transport, having), group in groups.items():
+            yield from _group(subject, (api, transport), having, group)
+
+
+def _uncontrolled(chosen: Spec, shown: set[str], have: set[str]) -> Iterator[str]:
+    """The calls of which programs show causes of failure and no program, nor a fixture, a success."""
+    for name, call in chosen.calls.items():
+        failing = any(r.cause is not None and str(r.id) in shown for r in call.rules)
+        if failing and not any(r.cause is None and str(r.id) in have for r in call.rules):
+            yield str(name)
 
 
 def proofs(subject: Subject, patterns: Iterable[str]) -> Iterator[str]:
@@ -161,14 +177,14 @@ def _standing(subject: Subject, api: str) -> set[str]:
     return set(found)
 
 
-def _group(subject: Subject, api: str, having: tuple[str, ...], group: list[Program]) -> Iterator[str]:
+def _group(subject: Subject, profiles: tuple[str, str], having: tuple[str, ...], group: list[Program]) -> Iterator[str]:
     """What is wrong with the programs for one set of features."""
     known = set(map(str, subject.spec.profiles))
     for feature in (f for f in having if f not in known):
         yield f"program {group[0].name} needs the feature {feature}, which is not there"
     if not set(having) <= known:
         return
-    chosen = select(subject.spec, api, TRANSPORT, having)
+    chosen = select(subject.spec, *profiles, having)
     spared = sorted(subject.unpassed & {p.name for p in group})
     name = key("runs", subject.meaning.of(chosen), *spared, *_written(group), *_written(subject.fixtures.values()))
     if subject.kept.get(name) is not None:
@@ -192,13 +208,13 @@ def _run(
     for program in group:
         try:
             if program.target:
-                if program.target in chosen.rules and not _fires(runner, program, fixtures, device):
+                if program.target in chosen.rules and not _does(runner, program, fixtures, device):
                     yield (
                         f"program {program.name} does not fire its rule {program.target} under {under} on the model; "
                         "mend the rule, or search the program anew with 'verbspec spec build --only'"
                     )
                 continue
-            verdict = runner.judge.run(program, 1).verdict
+            verdict = runner.judge().run(program, 1).verdict
             if (verdict in _PASSED) is (program.name in unpassed):
                 passes = (
                     "passes; take it off unpassed.yaml" if program.name in unpassed else f"does not pass: {verdict}"
@@ -206,6 +222,11 @@ def _run(
                 yield f"program {program.name}, on the model under {under}, {passes}"
         except (BadProgram, SpecError) as e:
             yield f"program {program.name} cannot be run under {under}: {e}"
+
+
+def _does(runner: Directed, program: Program, fixtures: Mapping[str, Program], limits: dict[str, Any]) -> bool:
+    """Whether a program does what it is for: fires its rule, on its own device for certain, on any in some schedule."""
+    return runner.fires(program) if program.device else _fires(runner, program, fixtures, limits)
 
 
 def _fires(runner: Directed, program: Program, fixtures: Mapping[str, Program], device: dict[str, Any]) -> bool:

@@ -1,10 +1,11 @@
 """Directed programs: for every rule a shortest program that fires it, searched on the specification alone.
 
-From each fixture the search runs the usual calls of all shapes and those that differ from them in one argument,
-breadth first, on an ``Imagination``.  After a call the device either works until it has nothing left to do, or
-is left with the work in flight.  The first program after which a rule has fired is that rule's witness; for a
-cause of failure the cause must hold alone.  Every witness ends with what a consumer can see: silence, the
-completions, the memory, the states.
+From each fixture the search runs the usual calls of all harmless shapes and those that differ from them in one
+argument, breadth first, on an ``Imagination``.  After a call the device either works until it has nothing left to do,
+or is left with the work in flight.  The first program after which a rule has fired is that rule's witness; for a cause
+of failure the cause must hold alone.  On a device of which something is said (``device``), the witness says it too,
+and what else it hangs on.  Every witness ends with what a consumer can see: silence, the completions, the memory, the
+states.
 """
 
 from __future__ import annotations
@@ -13,18 +14,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from verbs_adapters.contract import Hello
+from verbs_conformance.device import Said, read
 from verbs_conformance.imagined import Imagination
 from verbs_conformance.judge import Judge
 from verbs_conformance.program import Program, full_steps
 from verbs_conformance.reference_backend import ReferenceBackend
 from verbs_conformance.session import Engine, Step, pattern
-from verbs_conformance.shapes import Shape, shapes, usual_and_near
+from verbs_conformance.shapes import Shape, harmless, usual_and_near
 from verbs_reference.model import Model
 from verbs_reference.store import Entry
 from verbs_reports.verdicts import Verdict
 
 MAX_DEPTH = 3
+SEEDS = 3
+"""Schedules of the model under which a witness must fire its rule."""
 TRIES = 40
 """How many programs are tried for one rule before one that only may fire it is taken."""
 
@@ -44,18 +47,30 @@ class State:
 class Directed:
     """The search from one fixture."""
 
-    def __init__(self, engine: Engine, fixture: Program, known: Mapping[str, Program], limits: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        fixture: Program,
+        known: Mapping[str, Program],
+        limits: dict[str, Any],
+        said: Said = (),
+    ) -> None:
         self.engine = engine
         self.model: Model = engine.model
         self.fixture = fixture
-        self.world = Imagination(self.model, limits=limits)
-        self.shapes: list[Shape] = shapes(self.model)
+        self.fixtures = known
+        self.limits = limits
+        self.said = said
+        device = read(self.model, said)
+        told = {**limits, **device.answers}
+        self.world = Imagination(self.model, 0, dict(device.options), told, device.permitted)
+        self.shapes: list[Shape] = harmless(self.model)
         self.names: dict[str, tuple[str, int]] = {}
         self.history: set[str] = set()
         """The rules that the fixture fires."""
         for step in sum(full_steps(fixture, known), ()):
             self.history.update(self.perform(step, self.names))
-        self.judge = Judge(engine, ReferenceBackend(self.model, limits), _hello(engine, limits), known)
+        self.judges: dict[Said, Judge] = {}
         self.tried: dict[str, int] = {}
         self.tentative: dict[str, Program] = {}
         """Witnesses that depend on how an open choice is taken, for rules that have no other."""
@@ -146,9 +161,10 @@ class Directed:
                             continue
                         self.tried[rule] = self.tried.get(rule, 0) + 1
                         program = self.program(rule, rule, next_state.steps, next_state.names)
-                        if self.world.consulted or not self.fires(program):
+                        if (self.world.consulted and not self.said) or not self.fires(program):
                             tentative.setdefault(rule, program)
                             continue
+                        program = self.explicit(program)
                         wanted.discard(rule)
                         yield program
                     key = self._outline(root)
@@ -165,7 +181,7 @@ class Directed:
         if code.name == self.engine.polling[0]:
             return
         args = self.values(step, state.names)
-        self.world.consulted = False
+        self.world.consulted.clear()
         causes = self.world.causes(code, args)
         if len(causes) > 1 or (causes and causes[0].undefined is not None):
             if len(causes) == 1:
@@ -195,12 +211,36 @@ class Directed:
                 made.append((number, slot, len(value)))
         return frozenset(made)
 
-    def fires(self, program: Program) -> bool:
-        """Whether the program fires its rule for certain, under several schedules, as far as a consumer can tell."""
+    def judge(self, said: Said = ()) -> Judge:
+        """A judge of programs on the model of a device."""
+        if said not in self.judges:
+            backend = ReferenceBackend(self.model, self.limits, device=read(self.model, said))
+            self.judges[said] = Judge(self.engine, backend, backend.hello(), self.fixtures)
+        return self.judges[said]
+
+    def fires(self, program: Program, more: Said = ()) -> bool:
+        """Whether the program fires its rule for certain, under several schedules, as far as a consumer can tell; on
+        its device, of which more may be said."""
+        judge = self.judge((*program.device, *more))
         return all(
-            (done := self.judge.run(program, seed)).verdict == Verdict.PASS and program.target in done.fired
-            for seed in range(3)
+            (done := judge.run(program, seed)).verdict == Verdict.PASS and program.target in done.fired
+            for seed in range(SEEDS)
         )
+
+    def explicit(self, program: Program) -> Program:
+        """A program that says of its device all that it hangs on: the choices that were asked when it ran and of which
+        another option keeps it from firing its rule."""
+        if not self.said:
+            return program
+        backend = self.judge(program.device).backend
+        assert isinstance(backend, ReferenceBackend)
+        more: list[tuple[str, str]] = []
+        for name in sorted(backend.world.consulted - dict(program.device).keys()):
+            options, _ = self.model.voc.choices[name]
+            fine = [str(o) for o in options if self.fires(program, ((name, str(o)),))]
+            if len(fine) < len(options) and fine:
+                more.append((name, fine[0]))
+        return replace(program, device=(*program.device, *more))
 
     @property
     def blocking(self) -> frozenset[str]:
@@ -230,6 +270,7 @@ class Directed:
             target=target,
             says=str(self.model.spec.rules[target].says).strip() if target in self.model.spec.rules else "",
             api=(self.model.spec.selected or ("", ""))[:1],
+            device=self.said,
             feature=self.model.spec.features,
         )
 
@@ -250,10 +291,6 @@ class Directed:
                     kinds = {name: own}
                     made += list(usual_and_near(shape, kinds, 0, {}))[:1]
         return made
-
-
-def _hello(engine: Engine, limits: dict[str, Any]) -> Hello:
-    return ReferenceBackend(engine.model, limits).hello()
 
 
 def _counts(names: Mapping[str, tuple[str, int]]) -> dict[str, int]:

@@ -14,6 +14,7 @@ from functools import cache
 import click
 
 from verbs_conformance.listing import traced
+from verbs_conformance.program import shipped
 from verbs_conformance.questions import FORMULAS, LIKE, Asked, answers, formula_words, mentioning, recognise, through
 from verbs_conformance.target import engine, load
 from verbs_conformance.transitions import Transition, states, transitions
@@ -378,10 +379,17 @@ def rule_whole(spec: Spec, rule: Rule) -> None:
     noted = [str(f.id) for f in _facts().of(str(rule.id))]
     if noted:
         click.echo(f"  facts:     {', '.join(noted)}")
-    reason = reasons().get(str(rule.id))
+    _witnesses(str(rule.id))
+
+
+def _witnesses(rule: str) -> None:
+    """Why no program fires a rule, or on which devices only."""
+    devices = dict.fromkeys(p.device for p in shipped("programs") if p.target == rule)
+    for said in devices if all(devices) else ():
+        click.echo(f"  fired on:  a device with {', '.join(': '.join(pair) for pair in said)}")
+    reason = reasons().get(rule)
     if reason is not None:
-        need = f" (a backend with {reason.capability})" if reason.capability else ""
-        click.echo(f"  not fired: {reason.text}{need}")
+        click.echo(f"  not fired: {reason.text}")
 
 
 def _formulas(rule: Rule) -> None:

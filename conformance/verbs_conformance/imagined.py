@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from verbs_reference import nodes as n
@@ -32,31 +32,39 @@ class Imagination:
         seed: int = 0,
         options: dict[str, str] | None = None,
         limits: dict[str, Any] | None = None,
+        permitted: Collection[str] = (),
     ) -> None:
         self.model = model
         self.store: Store = model.store()
         self.random = random.Random(seed)
         self.options = options or {}
         self.limits = limits or {}
+        self.permitted = permitted
+        """Rules that permit, of which the device makes use before anything else; of others that nobody can ask for it
+        makes none."""
         self.numbers = 1_000_000
         self.serial = 1
         self.fired: list[str] = []
-        self.consulted = False
-        """Whether an open choice decided something since this was last cleared."""
+        self.consulted: set[str] = set()
+        """The open choices that decided something since this was last cleared."""
 
     # -- internal steps --------------------------------------------------------------------------
 
     def runnable(self) -> list[Move]:
-        """The internal steps that can be taken now."""
-        found = []
+        """The internal steps that can be taken now; if the device makes use of a permission, those alone."""
+        found: list[Move] = []
+        first: list[Move] = []
         for i, family in enumerate(self.model.families):
-            if family.optional:
+            if family.optional and not any(c.id in self.permitted for c in family.cases):
                 continue
             for number in list(self.store.active[family.trigger]):
                 case = self._choosing(lambda f=family, x=number: f.pick(self.store, x))
                 if case is not None and case >= 0:
-                    found.append(Move((i, number), case, 0, tuple(self.store.once.items()), ()))
-        return found
+                    used = family.cases[case].id in self.permitted
+                    if used or not family.optional:
+                        move = Move((i, number), case, 0, tuple(self.store.once.items()), ())
+                        (first if used else found).append(move)
+        return first or found
 
     def take(self, move: Move) -> None:
         """Take a step."""
@@ -88,7 +96,7 @@ class Imagination:
                 return work()
             except NeedChoice as e:
                 known, stable = self.model.voc.choices[e.name]
-                self.consulted = True
+                self.consulted.add(e.name)
                 if stable:
                     store.once[e.name] = self.options.get(e.name, known[0])
                 else:
@@ -97,9 +105,10 @@ class Imagination:
     # -- calls -----------------------------------------------------------------------------------
 
     def causes(self, code: CallCode, args: tuple[Any, ...]) -> list[CallCase]:
-        """The causes of failure that hold; one that always holds is the device's to use and never imagined."""
+        """The causes of failure that hold; one that always holds is the device's to use, if it is said to."""
+        asked = [c for c in code.causes if c.guard is not None and (not c.always or c.id in self.permitted)]
         return self._choosing(  # type: ignore[no-any-return]
-            lambda: [c for c in code.causes if c.guard is not None and not c.always and c.guard(self.store, *args)]
+            lambda: [c for c in asked if c.guard is not None and c.guard(self.store, *args)]
         )
 
     def call(self, code: CallCode, args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...], list[CallCase]]:
@@ -107,7 +116,8 @@ class Imagination:
         holding = self.causes(code, args)
         firm = [c for c in holding if c.rule.level != "may" and c.undefined is None]
         if firm or holding:
-            case = (firm or holding)[0]
+            used = [c for c in holding if c.id in self.permitted]
+            case = (firm or used or holding)[0]
             result = next(iter(sorted(case.prefer or case.returns)), "0")
             empty = tuple(self.model.voc.default(t) for t in code.outputs.values())
             if case.effect is not None:

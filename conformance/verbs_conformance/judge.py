@@ -142,8 +142,8 @@ class Judge:
         if own:
             made.fixture_lines = len(made.lines)
         for i, step in enumerate(own):
-            if i > 0 and made.program.kind == "sweep" and not session.can(step):
-                continue  # the swept call has left nothing that it could be done to
+            if i > 0 and not _goes_on(session, made.program, step):
+                continue
             if not self._step(session, made, step):
                 return
 
@@ -206,6 +206,14 @@ class Judge:
             left = session.belief.fixed(name) if stable else frozenset()
             if left:
                 made.choices[name] = left
+
+
+def _goes_on(session: Session, program: Program, step: Step) -> bool:
+    """Whether a step is done: not where a swept call, or a device that is not as the program takes it to be, has left
+    nothing that it could be done to."""
+    if program.kind == "sweep":
+        return session.can(step)
+    return not program.device or session.sensible(step, program.target)
 
 
 def shrink(judge: Judge, failed: Judgement, *, tries: int = 200, stop: Callable[[], bool] = lambda: False) -> Judgement:

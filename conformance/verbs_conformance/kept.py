@@ -40,7 +40,19 @@ CODE: Mapping[str, tuple[str, ...]] = {
     "verbs_reference": (),
     "verbs_adapters.contract": (),
     "verbs_conformance": (
-        *("acquittal", "allowed", "build", "cells", "checking", "directed", "imagined", "judge", "kept", "playback"),
+        *(
+            "acquittal",
+            "allowed",
+            "build",
+            "cells",
+            "checking",
+            "device",
+            "directed",
+            "imagined",
+            "judge",
+            "kept",
+            "playback",
+        ),
         *("prefix", "program", "reference_backend", "session", "shapes", "transitions"),
     ),
 }

@@ -15,7 +15,7 @@ from verbs_adapters import registry
 from verbs_conformance import cells, columns
 from verbs_conformance import program as programs
 from verbs_conformance.build import build
-from verbs_conformance.checking import Subject, problems
+from verbs_conformance.checking import TRANSPORT, Subject, problems
 from verbs_conformance.kept import Kept, key
 from verbs_conformance.tracing import Trace, traces
 from verbs_conformance.unwitnessed import reasons as unwitnessed
@@ -28,7 +28,6 @@ from verbs_spec.loader import load
 if TYPE_CHECKING:
     from verbs_adapters.softhca.faults import Fault
 
-APIS_TRANSPORT = "roce"
 HEADS = {
     "rules": ("rule", "level", "status", "says"),
     "questions": ("question", "answered by"),
@@ -158,10 +157,12 @@ def search_programs(only: str = "*") -> int:
     root = Path(str(resources.files("verbs_conformance").joinpath("programs")))
     known = [p for p in programs.shipped("programs") if p.kind == "directed"]
     by_hand = {p.target for p in programs.shipped("programs")} - {p.target for p in known}
+    others = [str(p.name) for p in spec.profiles.values() if p.kind == "transport" and p.name != TRANSPORT]
+    transports = (TRANSPORT, *others)
     spared = by_hand | set(unwitnessed())
     for profile in spec.profiles.values():
         if profile.kind == "api":
-            found = build(spec, str(profile.name), APIS_TRANSPORT, known, spared, partial(fnmatchcase, pat=only))
+            found = build(spec, str(profile.name), transports, known, spared, partial(fnmatchcase, pat=only))
             path = root / f"directed_{str(profile.name).replace('-', '_')}.yaml"
             path.write_text(programs.dump(found), encoding="utf-8")
             click.echo(f"{len(found)} programs written to {path.name}")

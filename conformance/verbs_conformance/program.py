@@ -46,6 +46,7 @@ _KEYS = (
     "adapter",
     "options",
     "passed",
+    "device",
     "fixture",
     "steps",
 )
@@ -63,7 +64,8 @@ class Program:
     rule's id or empty.  ``adapter`` and its ``options`` are what a replay uses unless the command line names others.
     ``passed`` says for suspected rules in how many programs of the run they had fired and all was well, see
     :mod:`verbs_conformance.acquittal`.  ``peril`` says which kernel it is known to crash: a run makes it only if
-    that is asked for, and then after all others.
+    that is asked for, and then after all others.  ``device`` says what the device does where the rules leave it open,
+    see :mod:`verbs_conformance.device`.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Program:
     options: tuple[tuple[str, str], ...] = ()
     passed: tuple[tuple[str, int], ...] = ()
     peril: str = ""
+    device: tuple[tuple[str, str], ...] = ()
     before: Program | None = None
     """The fixture made over, where it is not the one of that name."""
 
@@ -127,6 +130,9 @@ class Program:
             lines.append(f"seed: {self.seed}")
         if self.adapter:
             lines.append(f"adapter: {_quoted(self.adapter)}")
+        if self.device:
+            lines.append("device:")
+            lines += [f"  {k}: {v}" for k, v in self.device]
         if self.options:
             lines.append("options:")
             lines += [f"  {k}: {_quoted(v)}" for k, v in self.options]
@@ -278,6 +284,7 @@ def of_node(node: Node) -> Program:
         peril=_text(node, "peril"),
         seed=int(seed) if seed else None,
         adapter=_text(node, "adapter"),
+        device=tuple((str(k), str(v)) for k, v in _map(node, "device", "what the device does").items()),
         options=tuple((str(k), str(v)) for k, v in _map(node, "options", "adapter options").items()),
         passed=tuple((str(k), int(str(v))) for k, v in passed.items()),
     )

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from verbs_adapters.contract import CONTRACT_VERSION, Answer, Hello, Trouble, Value
+from verbs_conformance.device import ANY, Device
 from verbs_conformance.imagined import Imagination
 from verbs_reference.model import CallCode, Model
 from verbs_reference.types import Absent, Type
@@ -18,20 +19,18 @@ from verbs_reference.types import Absent, Type
 class ReferenceBackend:
     """A model behind the contract; ``busy`` steps are drawn before each call, 0 leaves all work to ``settle``."""
 
-    def __init__(
-        self, model: Model, limits: Mapping[str, Any], busy: int = 3, options: dict[str, str] | None = None
-    ) -> None:
+    def __init__(self, model: Model, limits: Mapping[str, Any], busy: int = 3, device: Device = ANY) -> None:
         self.model = model
-        self.limits = dict(limits)
+        self.limits = {**limits, **device.answers}
         self.busy = busy
-        self.options = options or {}
+        self.device = device
         self.world = Imagination(model)
         opening = next(c for c in model.calls.values() if c.opens)
         self._opening = opening.name
         self._device = opening.outputs[opening.creates[0]]
 
     def hello(self) -> Hello:
-        """The device that the limits describe, with every feature."""
+        """What the limits describe."""
         api, transport = self.model.spec.selected or ("", "")
         return Hello(
             contract=CONTRACT_VERSION,
@@ -41,12 +40,12 @@ class ReferenceBackend:
             api=(api,),
             transport=(transport,),
             capabilities=tuple(k for k, v in self.limits.items() if v is True),
-            limits={k: v for k, v in self.limits.items() if v is not True},
+            limits={k: v for k, v in self.limits.items() if not isinstance(v, bool)},
         )
 
     def reset(self, seed: int) -> Trouble | None:
         """Start again."""
-        self.world = Imagination(self.model, seed, self.options, self.limits)
+        self.world = Imagination(self.model, seed, dict(self.device.options), self.limits, self.device.permitted)
         code = self.model.calls[self._opening]
         _, outputs, _ = self.world.call(code, ())
         self._opened = outputs[list(code.outputs).index(code.creates[0])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from verbs_adapters.contract import Hello
+from verbs_conformance.device import Device, kinds, suits, told
 from verbs_conformance.session import Engine
 from verbs_conformance.tally import Tally
 from verbs_conformance.unwitnessed import Reason, reasons
@@ -96,13 +97,33 @@ def _verdict(engine: Engine, hello: Hello, tally: Tally, rule: str, known: Mappi
         )
     if tally.fired.get(rule):
         return Verdict.PASS, ""
-    if rule in known and known[rule].applies(hello.capabilities):
+    if rule in known:
         return known[rule].verdict, known[rule].text
     choice = barring(engine.model, rule, tally.choices)
     if choice:
         options = " or ".join(sorted(tally.choices[choice]))
         return Verdict.CHOICE, f"The device takes {options} of the choice {choice}, which the rule is not about."
-    return Verdict.NOT_RUN, "no program fired it for certain"
+    return _of_others(engine, hello, tally, rule) or (Verdict.NOT_RUN, "no program fired it for certain")
+
+
+def _of_others(engine: Engine, hello: Hello, tally: Tally, rule: str) -> tuple[Verdict, str] | None:
+    """What a rule is that its programs fire on certain devices only, unless the backend is known to be one of these."""
+    known = kinds(engine, rule)
+    able = [each for each in known if suits(engine, each, hello)]
+    if not able:
+        words = "and the backend is none, by what it declares"
+        return (Verdict.UNSUPPORTED, f"Only a device that {told(known[0])} fires it, {words}.") if known else None
+    if any(_is_known_to_be(engine, each, tally) for each in able):
+        return None
+    if able[0].permitted == {rule}:
+        return Verdict.CHOICE, "The rule only permits, and this run has not seen the device make use of it."
+    return Verdict.CHOICE, f"Only a device that {told(able[0])} fires it, and this run has not seen it do so."
+
+
+def _is_known_to_be(engine: Engine, device: Device, tally: Tally) -> bool:
+    """Whether the run has shown that the backend is of this kind: its stable choices are, and nothing else is asked."""
+    stable = all(engine.model.voc.choices[name][1] for name in device.options)
+    return stable and not device.permitted and all(tally.choices.get(n) == {o} for n, o in device.options.items())
 
 
 def choices(engine: Engine, tally: Tally) -> list[r.Choice]:

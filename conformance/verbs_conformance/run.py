@@ -10,8 +10,10 @@ are made at the end:
 * a rule with a waiver is ``unexpected-pass`` if the deviation is gone, ``waived`` if it shows;
 * a rule that only its outer set explained is ``deviation``;
 * a rule that certainly fired is ``pass``;
-* a rule for which ``unwitnessed.yaml`` gives a reason for this backend has the verdict that stands there;
+* a rule for which ``unwitnessed.yaml`` gives a reason has the verdict that stands there;
 * a rule that only another option of a stable choice can fire than those the backend takes is ``choice``;
+* a rule whose programs fire it only on a device that does what this one has not shown (``device``) is ``choice``, and
+  ``unsupported`` if the backend declares that it is no such device;
 * else it is ``not-run``.
 """
 
@@ -28,6 +30,7 @@ from pathlib import Path
 from verbs_adapters.contract import Backend, Hello
 from verbs_conformance import acquittal, ruling
 from verbs_conformance import program as programs
+from verbs_conformance.device import read, suits
 from verbs_conformance.judge import Judge, Judgement, shrink
 from verbs_conformance.machine import Stateful
 from verbs_conformance.program import Program, full_steps
@@ -129,7 +132,7 @@ class Run:
     def programs(self, *, quick: bool = False) -> list[Program]:
         """The directed and regression programs that this run wants, then the waivers' own that are not among them."""
         s = self.settings
-        found = [p for p in programs.shipped("programs") if p.under(self.engine.model.spec) and not p.peril]
+        found = [p for p in programs.shipped("programs") if self._is_for(p) and not p.peril]
         own = self.waiving.own() if self.waiving is not None else []
         names = {p.name for p in found}
         found += [p for p, _ in own if p.name not in names]
@@ -144,10 +147,17 @@ class Run:
 
     def perils(self) -> list[Program]:
         """The wanted programs that are known to crash a kernel, whether or not this run may make them."""
-        found = [p for p in programs.shipped("programs") if p.peril and p.under(self.engine.model.spec)]
+        found = [p for p in programs.shipped("programs") if p.peril and self._is_for(p)]
         if self.settings.again is not None:
             return [p for p in found if p.name in self.settings.again.names]
         return [p for p in found if self._selected(p.target) or self._selected(p.name)]
+
+    def _is_for(self, program: Program) -> bool:
+        """Whether a program can show anything of the backend: it is for its profiles and features, and for a device
+        that this may be, by what it declares."""
+        if not program.under(self.engine.model.spec):
+            return False
+        return not program.device or suits(self.engine, read(self.engine.model, program.device), self.hello)
 
     def _shortest(self, found: list[Program]) -> list[Program]:
         """For each rule the program with the fewest steps that is for it, its fixture's among them; a directed one if
@@ -162,11 +172,16 @@ class Run:
     def planned(self, *, quick: bool = False) -> list[int]:
         """The steps of each program that will run, but for those that are drawn."""
         quick = quick or self.settings.quick
-        found = [self.steps(p) for p in self.programs(quick=quick)]
+        rounds = 1 if quick else self.settings.rounds
+        found = [self.steps(p) for r in range(rounds) for p in self._round(r, quick=quick)]
         if quick:
             return found
         again = self.settings.again.programs if self.settings.again is not None else ()
-        return found * self.settings.rounds + [self.steps(p) for p in (*self._sweep(), *(p for p, _ in again))]
+        return found + [self.steps(p) for p in (*self._sweep(), *(p for p, _ in again))]
+
+    def _round(self, number: int, *, quick: bool = False) -> list[Program]:
+        """The programs of one round: those for devices of one kind, which most backends are not, run in the first."""
+        return [p for p in self.programs(quick=quick) if number == 0 or not p.device]
 
     @property
     def draws(self) -> bool:
@@ -200,7 +215,7 @@ class Run:
         """All programs but those that are drawn, each with its seed; the perilous ones last."""
         s = self.settings
         for round_ in range(1 if s.quick else s.rounds):
-            for program in self.programs():
+            for program in self._round(round_):
                 yield program, program.seed if program.seed is not None else s.seed + round_
         for program in self._sweep() if not s.quick else ():
             yield program, s.seed

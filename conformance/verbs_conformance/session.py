@@ -294,20 +294,25 @@ class Session:
         )
 
     def can(self, step: Step) -> bool:
-        """Whether every object that the step names is there and no duty forbids it."""
+        """Whether the step is :meth:`sensible`, and leaves no more in flight than can be told apart at little cost."""
+        if step.call in self.engine.giving and self.belief.in_flight() >= CROWDED:
+            return False
+        return self.sensible(step)
+
+    def sensible(self, step: Step, target: str = "") -> bool:
+        """Whether every object that the step names is there and no duty forbids it, but for one by the target."""
         used = words(step)
         if not used.isdisjoint(self.lost):
             return False
         named = [self.names[w][1] for w in used if w in self.names]
         if not self.belief.evaluate(lambda store: all(store.objects[number][1] for number in named)):
             return False
-        if step.call in self.engine.giving and self.belief.in_flight() >= CROWDED:
-            return False
-        return step.call not in self.model.calls or not self.breaks_duty(step)
+        return step.call not in self.model.calls or not self.breaks_duty(step, target)
 
-    def breaks_duty(self, step: Step) -> bool:
-        """Whether the consumer would break a duty with this step."""
-        return self.belief.duty(Action(step.call, self.values(step))) is not None
+    def breaks_duty(self, step: Step, target: str = "") -> bool:
+        """Whether the consumer would break a duty with this step, another than the target's."""
+        broken = self.belief.duty(Action(step.call, self.values(step)))
+        return broken is not None and broken.rule != target
 
     def _depends_on_tainted(self, code: CallCode, args: tuple[Any, ...]) -> bool:
         return bool(self.belief.tainted) and any(
@@ -318,15 +323,8 @@ class Session:
         devices: tuple[Hello | OtherDevice, ...] = (self.hello, *self.hello.others)
         device = devices[self._opened]
         self._opened += 1
-        out: dict[str, Any] = {}
-        for name, kind in code.outputs.items():
-            if kind.tag == "ref":
-                out[name] = self._opened
-            elif kind.tag == "bool":
-                out[name] = name.upper() in {c.upper() for c in device.capabilities}
-            else:
-                out[name] = device.limits.get(name, 0)
-        return Answer("0", out)
+        numbers = {name: self._opened for name, kind in code.outputs.items() if kind.tag == "ref"}
+        return Answer("0", {**attributes(code, device), **numbers})
 
     def _bind(self, step: Step, code: CallCode, bound: dict[str, tuple[int, int]]) -> None:
         for name, (number, handle) in bound.items():
@@ -405,6 +403,15 @@ class Session:
                 return bytes.fromhex(value).decode("latin-1")
             case _:
                 raise ValueError(f"{value!r} is not a {kind}")
+
+
+def attributes(code: CallCode, device: Hello | OtherDevice) -> dict[str, Any]:
+    """What the call that opens a device tells of it: the outputs but for the device itself, in their order."""
+    declared = {c.upper() for c in device.capabilities}
+    return {
+        name: name.upper() in declared if kind.tag == "bool" else device.limits.get(name, 0)
+        for name, kind in code.outputs.items()
+    }
 
 
 @cache

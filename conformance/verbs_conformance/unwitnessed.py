@@ -1,13 +1,12 @@
 """Rules that need not fire, and why: ``unwitnessed.yaml``.
 
 An entry has the verdict that the rule gets when it did not fire, and the reason in words that are true of every
-backend to which the entry applies.  With ``capability`` it applies only to a backend that declares it; for any other
-the rule can fire, and is ``not-run`` if it did not.
+backend.  A rule that fires on some devices only is none of these: its program says on which (``device``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 
@@ -24,11 +23,6 @@ class Reason:
 
     verdict: Verdict
     text: str
-    capability: str = ""
-
-    def applies(self, capabilities: Iterable[str]) -> bool:
-        """Whether it is a reason for a backend with these capabilities."""
-        return not self.capability or self.capability.upper() in {c.upper() for c in capabilities}
 
 
 def reasons() -> Mapping[str, Reason]:
@@ -39,7 +33,7 @@ def reasons() -> Mapping[str, Reason]:
     for rule, entry in node.items():
         assert isinstance(entry, Map)
         values = {str(k): str(v) for k, v in entry.items() if isinstance(v, Text)}
-        found[str(rule)] = Reason(Verdict(values["verdict"]), values["reason"], values.get("capability", ""))
+        found[str(rule)] = Reason(Verdict(values["verdict"]), values["reason"])
     return found
 
 

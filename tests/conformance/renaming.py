@@ -85,6 +85,7 @@ class Renaming:
             replace(
                 program,
                 target=self.ids.get(program.target, program.target),
+                device=tuple((self.ids.get(k, self.word(k)), self.word(v)) for k, v in program.device),
                 steps=tuple(self.step(s) for s in program.steps),
             )
             if not own & self.names.keys()
