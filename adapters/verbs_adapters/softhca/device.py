@@ -15,7 +15,6 @@ from typing import Any
 from verbs_adapters.contract import (
     CONTRACT_VERSION,
     OK,
-    VERBS,
     AdapterError,
     Answer,
     Hello,
@@ -23,7 +22,8 @@ from verbs_adapters.contract import (
     Value,
 )
 from verbs_adapters.softhca.access import DeviceCrash
-from verbs_adapters.softhca.arguments import Refused, check, lacks
+from verbs_adapters.softhca.arguments import Refused, check
+from verbs_adapters.softhca.capabilities import declared, offer
 from verbs_adapters.softhca.memory import MAX_BUFFER
 from verbs_adapters.softhca.objects import Objects
 from verbs_adapters.softhca.options import Settings, parse
@@ -32,21 +32,6 @@ from verbs_adapters.softhca.region import MAX_PAGE_SHIFT, MIN_PAGE_SHIFT
 
 VERSION = "0.1"
 FIRST_SEED = 0
-ONLY_IN = {
-    "alloc_mr": ("linux-kernel",),
-    "map_mr_sg": ("linux-kernel",),
-    "update_fast_reg_key": ("linux-kernel", "linux-kernel-2008"),
-    "alloc_fast_reg_mr": ("linux-kernel-2008",),
-    "alloc_fast_reg_page_list": ("linux-kernel-2008",),
-    "free_fast_reg_page_list": ("linux-kernel-2008",),
-    "set_page_list": ("linux-kernel-2008",),
-    "reg_mr": ("linux-user",),
-}
-CAPABILITIES: dict[str, tuple[str, ...]] = {
-    "linux-kernel": ("MEM_MGT_EXTENSIONS",),
-    "linux-kernel-2008": ("FAST_REG_PAGE_LIST",),
-    "linux-user": (),
-}
 
 Call = Callable[[Any], dict[str, Any] | None]
 
@@ -57,18 +42,18 @@ class SoftHca:
     def __init__(self, options: Mapping[str, str], /) -> None:
         self._settings = parse(options)
         self._open = True
+        self._declared = declared(self._settings)
+        self._offer = offer(self._settings.api, self._declared)
         self._start(FIRST_SEED)
 
     def _start(self, seed: int) -> None:
         self._objects = Objects(self._settings, seed)
         self._engine = self._objects.engine
         self._crash: Trouble | None = None
-        posting = Posting(self._objects)
-        self._calls: dict[str, Call | None] = {}
-        for verb in VERBS:
-            owner: object = posting if verb.startswith("post_") else self._objects
-            there = verb not in ONLY_IN or self._settings.api in ONLY_IN[verb]
-            self._calls[verb] = getattr(owner, verb, None) if there else None  # it has not all verbs
+        parts: tuple[object, ...] = (self._objects, Posting(self._objects, self._offer.opcodes))
+        self._calls: dict[str, Call] = {  # it has not all verbs
+            verb: getattr(part, verb) for part in parts for verb in self._offer.verbs if hasattr(part, verb)
+        }
 
     def hello(self) -> Hello:
         """Say what this device is and promises."""
@@ -80,7 +65,7 @@ class SoftHca:
             device=f"softhca-{settings.transport}",
             api=(settings.api,),
             transport=(settings.transport,),
-            capabilities=CAPABILITIES[settings.api],
+            capabilities=self._declared,
             limits=_limits(settings),
         )
 
@@ -95,10 +80,11 @@ class SoftHca:
         self._require_open()
         if self._crash is not None:
             return self._crash
-        if lacks(verb, args):
+        unknown = self._offer.unknown.get(verb)
+        if unknown is not None and not unknown.isdisjoint(args):
             return Answer("EOPNOTSUPP")
         check(verb, args)
-        perform = self._calls[verb]
+        perform = self._calls.get(verb)
         if perform is None:
             return Answer("EOPNOTSUPP")
         try:

@@ -6,16 +6,17 @@ Where the sources of the field leave a device free, softhca can take each branch
 Two kinds exist: a *choice* among named values and a *number*.  :data:`OPTIONS` is the only place that knows
 the names, the defaults and the one-line explanations; :func:`parse` turns the text of the command line into
 a frozen :class:`Settings`.  The option ``fault`` is different in kind: it breaks the device on purpose
-(see :mod:`verbs_adapters.softhca.faults`).
+(see :mod:`verbs_adapters.softhca.faults`); ``also`` and ``without`` change what it declares
+(:mod:`verbs_adapters.softhca.capabilities`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from verbs_adapters.contract import UsageError
+from verbs_adapters.contract import CAPABILITIES, UsageError
 from verbs_adapters.softhca.faults import FAULTS
 
 
@@ -44,6 +45,8 @@ OPTIONS: dict[str, Option] = {
         ("random", "lazy", "eager"),
         "how much the engine runs per call: by chance, only at poll and settle, or everything at once",
     ),
+    "also": Option("", (), "comma list of features to have besides the usual ones; see FEATURES"),
+    "without": Option("", (), "comma list of features not to have"),
     "fault": Option("", (), "comma list of faults to switch on; see FAULTS"),
     # -- sizes -------------------------------------------------------------------------------------
     "max_qp_wr": Option("1024", (), "largest send or receive queue"),
@@ -113,6 +116,13 @@ OPTIONS: dict[str, Option] = {
 }
 """Every option by name."""
 
+LISTS: dict[str, tuple[str, Iterable[str]]] = {
+    "also": ("feature", CAPABILITIES),
+    "without": ("feature", CAPABILITIES),
+    "fault": ("fault", FAULTS),
+}
+"""The options that are comma lists, each with what a name stands for and the names that there are."""
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The options of one device, parsed."""
@@ -120,6 +130,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     api: str
     transport: str
     pace: str
+    also: frozenset[str]
+    without: frozenset[str]
     fault: frozenset[str]
     max_qp_wr: int
     max_cqe: int
@@ -162,8 +174,8 @@ def parse(options: Mapping[str, str]) -> Settings:
 
 def _value(name: str, option: Option, text: str | None) -> object:
     text = option.default if text is None else text.strip()
-    if name == "fault":
-        return _faults(text)
+    if name in LISTS:
+        return _names(text, *LISTS[name])
     if not option.known:
         return _number(name, text)
     if text not in option.known:
@@ -178,9 +190,9 @@ def _number(name: str, text: str) -> int:
     return int(text)
 
 
-def _faults(text: str) -> frozenset[str]:
+def _names(text: str, what: str, known: Iterable[str]) -> frozenset[str]:
     names = frozenset(name.strip() for name in text.split(",") if name.strip())
-    unknown = sorted(names - set(FAULTS))
+    unknown = sorted(names - set(known))
     if unknown:
-        raise UsageError.unknown("softhca", "fault", unknown[0], sorted(FAULTS))
+        raise UsageError.unknown("softhca", what, unknown[0], sorted(known))
     return names

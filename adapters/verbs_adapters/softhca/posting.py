@@ -20,11 +20,6 @@ from verbs_adapters.softhca.queue import Wqe
 from verbs_adapters.softhca.registrar import OperationError
 
 MAX_SGE = 2
-OPCODES = {
-    "linux-kernel": frozenset({"SEND", "SEND_WITH_INV", "RDMA_WRITE", "RDMA_READ", "LOCAL_INV", "REG_MR"}),
-    "linux-kernel-2008": frozenset({"SEND", "SEND_WITH_INV", "RDMA_WRITE", "RDMA_READ", "LOCAL_INV", "FAST_REG_MR"}),
-    "linux-user": frozenset({"SEND", "RDMA_WRITE", "RDMA_READ"}),
-}
 
 Args = dict[str, Any]
 
@@ -32,11 +27,11 @@ Args = dict[str, Any]
 class Posting:
     """The two posting verbs."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, opcodes: frozenset[str]) -> None:
         self._objects = objects
         self._settings = objects.settings
         self._faults = objects.settings.fault
-        self._opcodes = OPCODES[objects.settings.api]
+        self._opcodes = opcodes
         if "local-inv-advertised-but-refused" in self._faults:
             self._opcodes -= {"LOCAL_INV"}
 
