@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 from verbs_adapters.softhca.access import Protection
-from verbs_adapters.softhca.objects import Objects
+from verbs_adapters.softhca.pairs import Pairs
 from verbs_adapters.softhca.requester import Requester
 from verbs_adapters.softhca.responder import Responder
 
@@ -18,14 +18,14 @@ from verbs_adapters.softhca.responder import Responder
 #   healthy: EBUSY (q2 still uses c).  Faulty: 0.
 @contextmanager
 def cq_use_is_a_flag() -> Iterator[None]:
-    original = Objects._purge
+    original = Pairs._purge
 
     def purge(self: Any, qp: Any) -> None:
         original(self, qp)
         if qp.state == "GONE":  # the last step of destroy_qp
             qp.send_cq.users = qp.recv_cq.users = 0  # "no longer in use"
 
-    with patch.object(Objects, "_purge", purge):
+    with patch.object(Pairs, "_purge", purge):
         yield
 
 
@@ -94,7 +94,7 @@ def empty_send_inv_keeps_key() -> Iterator[None]:
 #   Shorter on a new QP: INIT(REMOTE_READ|REMOTE_WRITE), INIT(REMOTE_READ), RTR, RTS; the peer's RDMA_WRITE.
 @contextmanager
 def qp_rights_only_grow() -> Iterator[None]:
-    to_init, to_reset = Objects._to_init, Objects._to_reset
+    to_init, to_reset = Pairs._to_init, Pairs._to_reset
 
     def init(self: Any, qp: Any, args: Any) -> None:
         old = qp.access
@@ -106,7 +106,7 @@ def qp_rights_only_grow() -> Iterator[None]:
         to_reset(self, qp, args)
         qp.access = old  # ... which RESET does not clear
 
-    with patch.object(Objects, "_to_init", init), patch.object(Objects, "_to_reset", reset):
+    with patch.object(Pairs, "_to_init", init), patch.object(Pairs, "_to_reset", reset):
         yield
 
 

@@ -61,6 +61,7 @@ def declared(settings: Settings) -> tuple[str, ...]:
 class Offer(NamedTuple):
     """What a device offers, all its features taken together."""
 
+    declared: frozenset[str]
     verbs: tuple[str, ...]
     unknown: dict[str, frozenset[str]]  # by verb, the optional parameters that nothing brings
     opcodes: frozenset[str]
@@ -79,6 +80,7 @@ def offer(api: str, names: tuple[str, ...]) -> Offer:
         if name not in brought
     }
     return Offer(
+        frozenset(names),
         tuple(verb for verb in VERBS if verb in brought or verb not in elsewhere),
         {name: params for name, params in unknown.items() if params},
         frozenset((*DATA, *(opcode for feature in features for opcode in feature.opcodes))),

@@ -24,14 +24,20 @@ from verbs_adapters.contract import (
 from verbs_adapters.softhca.access import DeviceCrash
 from verbs_adapters.softhca.arguments import Refused, check
 from verbs_adapters.softhca.capabilities import declared, offer
+from verbs_adapters.softhca.cq import Cqs
 from verbs_adapters.softhca.memory import MAX_BUFFER
 from verbs_adapters.softhca.objects import Objects
 from verbs_adapters.softhca.options import Settings, parse
+from verbs_adapters.softhca.pairs import Pairs
 from verbs_adapters.softhca.posting import MAX_SGE, Posting
 from verbs_adapters.softhca.region import MAX_PAGE_SHIFT, MIN_PAGE_SHIFT
 
 VERSION = "0.1"
 FIRST_SEED = 0
+
+OWNERS = (Cqs, Pairs, Posting)
+"""Whose methods the verbs are, besides those of Objects; softhca has not all verbs of the contract."""
+
 
 Call = Callable[[Any], dict[str, Any] | None]
 
@@ -44,16 +50,20 @@ class SoftHca:
         self._open = True
         self._declared = declared(self._settings)
         self._offer = offer(self._settings.api, self._declared)
+        self._places = [
+            (verb, place)
+            for place, owner in enumerate((Objects, *OWNERS))
+            for verb in self._offer.verbs
+            if hasattr(owner, verb)
+        ]
         self._start(FIRST_SEED)
 
     def _start(self, seed: int) -> None:
-        self._objects = Objects(self._settings, seed)
+        self._objects = Objects(self._settings, seed, self._offer)
         self._engine = self._objects.engine
         self._crash: Trouble | None = None
-        parts: tuple[object, ...] = (self._objects, Posting(self._objects, self._offer.opcodes))
-        self._calls: dict[str, Call] = {  # it has not all verbs
-            verb: getattr(part, verb) for part in parts for verb in self._offer.verbs if hasattr(part, verb)
-        }
+        parts = (self._objects, *(owner(self._objects) for owner in OWNERS))
+        self._calls: dict[str, Call] = {verb: getattr(parts[place], verb) for verb, place in self._places}
 
     def hello(self) -> Hello:
         """Say what this device is and promises."""

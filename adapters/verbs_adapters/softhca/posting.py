@@ -27,11 +27,11 @@ Args = dict[str, Any]
 class Posting:
     """The two posting verbs."""
 
-    def __init__(self, objects: Objects, opcodes: frozenset[str]) -> None:
+    def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._settings = objects.settings
         self._faults = objects.settings.fault
-        self._opcodes = opcodes
+        self._opcodes = objects.offer.opcodes
         if "local-inv-advertised-but-refused" in self._faults:
             self._opcodes -= {"LOCAL_INV"}
 
