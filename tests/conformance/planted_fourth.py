@@ -94,19 +94,19 @@ def empty_send_inv_keeps_key() -> Iterator[None]:
 #   Shorter on a new QP: INIT(REMOTE_READ|REMOTE_WRITE), INIT(REMOTE_READ), RTR, RTS; the peer's RDMA_WRITE.
 @contextmanager
 def qp_rights_only_grow() -> Iterator[None]:
-    to_init, to_reset = Pairs._to_init, Pairs._to_reset
+    set_, to_reset = Pairs._set, Pairs._to_reset
 
-    def init(self: Any, qp: Any, args: Any) -> None:
+    def take(self: Any, qp: Any, values: Any, peer: Any) -> None:
         old = qp.access
-        to_init(self, qp, args)
+        set_(self, qp, values, peer)
         qp.access |= old  # the enable bits are OR-ed into the context ...
 
-    def reset(self: Any, qp: Any, args: Any) -> None:
+    def reset(self: Any, qp: Any) -> None:
         old = qp.access
-        to_reset(self, qp, args)
+        to_reset(self, qp)
         qp.access = old  # ... which RESET does not clear
 
-    with patch.object(Pairs, "_to_init", init), patch.object(Pairs, "_to_reset", reset):
+    with patch.object(Pairs, "_set", take), patch.object(Pairs, "_to_reset", reset):
         yield
 
 

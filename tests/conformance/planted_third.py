@@ -108,9 +108,9 @@ def flush_starts_one_too_late() -> Iterator[None]:
 def receives_survive_reset() -> Iterator[None]:
     healthy = Pairs._to_reset
 
-    def _to_reset(self: Any, qp: Any, args: Any) -> Any:
+    def _to_reset(self: Any, qp: Any) -> Any:
         kept = qp.receives
-        healthy(self, qp, args)
+        healthy(self, qp)
         qp.receives, qp.rq_used = kept, len(kept)  # only the send ring and the indices of the device are reset
 
     with patch.object(Pairs, "_to_reset", _to_reset):

@@ -24,18 +24,21 @@ from verbs_adapters.contract import (
 from verbs_adapters.softhca.access import DeviceCrash
 from verbs_adapters.softhca.arguments import Refused, check
 from verbs_adapters.softhca.capabilities import declared, offer
+from verbs_adapters.softhca.channel import Channels
 from verbs_adapters.softhca.cq import Cqs
+from verbs_adapters.softhca.event import Events
 from verbs_adapters.softhca.memory import MAX_BUFFER
 from verbs_adapters.softhca.objects import Objects
 from verbs_adapters.softhca.options import Settings, parse
 from verbs_adapters.softhca.pairs import Pairs
 from verbs_adapters.softhca.posting import MAX_SGE, Posting
 from verbs_adapters.softhca.region import MAX_PAGE_SHIFT, MIN_PAGE_SHIFT
+from verbs_adapters.softhca.srq import Srqs
 
 VERSION = "0.1"
 FIRST_SEED = 0
 
-OWNERS = (Cqs, Pairs, Posting)
+OWNERS = (Cqs, Channels, Pairs, Srqs, Events, Posting)
 """Whose methods the verbs are, besides those of Objects; softhca has not all verbs of the contract."""
 
 

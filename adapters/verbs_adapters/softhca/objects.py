@@ -20,12 +20,13 @@ from verbs_adapters.softhca.access import Protection
 from verbs_adapters.softhca.arguments import Refused, access_bits, narrow
 from verbs_adapters.softhca.capabilities import Offer
 from verbs_adapters.softhca.engine import Engine
+from verbs_adapters.softhca.event import EventQueue
 from verbs_adapters.softhca.keys import RESERVED_INDEX, KeyTable
 from verbs_adapters.softhca.mapping import Unmappable, map_sg, page_shift
 from verbs_adapters.softhca.memory import MAX_BUFFER, Buffer, Memory
 from verbs_adapters.softhca.options import Settings
 from verbs_adapters.softhca.qp import QueuePair
-from verbs_adapters.softhca.queue import CompletionQueue
+from verbs_adapters.softhca.queue import Channel, CompletionQueue, SharedReceives
 from verbs_adapters.softhca.region import (
     ADDRESS_SPACE,
     REMOTE,
@@ -70,13 +71,17 @@ class Objects:
             settings,
         )
         self.registrar = Registrar(self.keys, settings)
-        self.engine = Engine(settings, chance, self.keys, protection, self.registrar)
+        self.events = EventQueue(kept="ASYNCHRONOUS_EVENTS" in offer.declared)
+        self.engine = Engine(settings, chance, self.keys, protection, self.registrar, self.events)
         self._last_handle = int(chance() * 16)
         self.first_qpn = 2 + int(chance() * 1000)
         self.buffers: dict[int, Buffer] = {}
         self.pds: dict[int, ProtectionDomain] = {}
         self.cqs: dict[int, CompletionQueue] = {}
+        self.channels: dict[int, Channel] = {}
+        self.srqs: dict[int, SharedReceives] = {}
         self.qps: dict[int, QueuePair] = {}
+        self.numbers: dict[int, QueuePair] = {}
         self.regions: dict[int, Region] = {}
         self.lists: dict[int, PageList] = {}
 

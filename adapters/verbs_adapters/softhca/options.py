@@ -53,9 +53,13 @@ OPTIONS: dict[str, Option] = {
     "max_cqe": Option("4096", (), "largest completion queue"),
     "max_pages": Option("256", (), "largest page vector of a region"),
     "max_objects": Option("65536", (), "how many objects of each kind may live at once"),
+    "max_srq_wr": Option("1024", (), "largest shared receive queue"),
+    "max_srq_sge": Option("16", (), "most elements of a receive of a shared queue"),
+    "max_rd_atomic": Option("16", (), "most READs and atomics that a queue pair may have under way, either way"),
     "list_slack": Option("0", (), "entries that a page list has beyond what was asked"),
     "cq_slack": Option("0", (), "entries that a completion queue has beyond what was asked"),
     "qp_slack": Option("0", (), "slots that each work queue has beyond what was asked"),
+    "srq_slack": Option("0", (), "slots that a shared receive queue has beyond what was asked"),
     "max_sge_rd": Option("2", (), "sinks that one READ may have; on iWARP many devices take 1"),
     "retries": Option("7", (), "how often a request is sent again to a peer that does not answer"),
     # -- what the sources leave open ---------------------------------------------------------------
@@ -102,6 +106,12 @@ OPTIONS: dict[str, Option] = {
     "rq_slot": Option(
         "poll", ("poll", "consume"), "a receive slot is free again when its completion is polled, or before"
     ),
+    "drain_event": Option(
+        "asked", ("asked", "always"), "SQ_DRAINED is told if EN_SQD_ASYNC_NOTIFY asked for it, or always, as rxe does"
+    ),
+    "srq_limit_at_create": Option(
+        "ignore", ("ignore", "take"), "what create_srq makes of srq_limit, which its man page calls irrelevant"
+    ),
     "purge_cqes": Option("false", ("false", "true"), "destroy and RESET take the QP's entries out of the CQs"),
     "overrun": Option("drop", ("drop", "sticky"), "a CQ that overran: lose that entry, or every later one too"),
     "poison": Option("false", ("false", "true"), "fill the meaningless fields of failed completions with junk"),
@@ -137,9 +147,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_cqe: int
     max_pages: int
     max_objects: int
+    max_srq_wr: int
+    max_srq_sge: int
+    max_rd_atomic: int
     list_slack: int
     cq_slack: int
     qp_slack: int
+    srq_slack: int
     max_sge_rd: int
     retries: int
     stale_inv: str
@@ -154,6 +168,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sink_qp_right: str
     recv_check: str
     rq_slot: str
+    drain_event: str
+    srq_limit_at_create: str
     purge_cqes: bool
     overrun: str
     poison: bool
