@@ -47,30 +47,27 @@ FEATURES: dict[str, Capability] = {
     ),
     "SRQ": Capability(
         (USER,),
-        usual=False,
         verbs=("create_srq", "modify_srq", "query_srq", "destroy_srq", "post_srq_recv"),
         params={"create_srq": ("max_sge", "srq_limit"), "modify_srq": ("max_wr", "srq_limit"), "create_qp": ("srq",)},
     ),
-    "SRQ_RESIZE": Capability((USER,), usual=False),
+    "SRQ_RESIZE": Capability((USER,)),
     "COMPLETION_CHANNELS": Capability(
         (USER,),
-        usual=False,
         verbs=("create_comp_channel", "destroy_comp_channel", "req_notify_cq", "get_cq_event", "ack_cq_events"),
         params={"create_cq": ("channel", "comp_vector"), "post_send": ("solicited",)},
     ),
-    "RESIZE_CQ": Capability((USER,), usual=False, verbs=("resize_cq",)),
-    "ASYNCHRONOUS_EVENTS": Capability((USER,), usual=False, verbs=("get_async_event", "ack_async_event")),
+    "RESIZE_CQ": Capability((USER,), verbs=("resize_cq",)),
+    "ASYNCHRONOUS_EVENTS": Capability((USER,), verbs=("get_async_event", "ack_async_event")),
     "QP_ATTRIBUTES": Capability(
         (USER,),
-        usual=False,
         params={
             "create_qp": ("qp_type", "sq_sig_all"),
             "query_qp": ("mask",),
             "modify_qp": tuple(VERBS["modify_qp"].optional - {"remote"}),
         },
     ),
-    "XRC": Capability((USER,), usual=False, params={"create_qp": ("qp_type",)}),
-    "RAW_PACKET": Capability((USER,), usual=False, params={"create_qp": ("qp_type",)}),
+    "XRC": Capability((USER,), params={"create_qp": ("qp_type",)}),
+    "RAW_PACKET": Capability((USER,), params={"create_qp": ("qp_type",)}),
 }
 """Every feature that softhca can have, in the order of ``hello``."""
 

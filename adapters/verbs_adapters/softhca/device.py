@@ -23,6 +23,7 @@ from verbs_adapters.contract import (
 )
 from verbs_adapters.softhca.access import DeviceCrash
 from verbs_adapters.softhca.arguments import Refused, check
+from verbs_adapters.softhca.attributes import PKEYS, PORTS
 from verbs_adapters.softhca.capabilities import declared, offer
 from verbs_adapters.softhca.channel import Channels
 from verbs_adapters.softhca.cq import Cqs
@@ -131,10 +132,17 @@ def _limits(settings: Settings) -> dict[str, int]:
         "max_cq": objects,
         "max_mr": objects,
         "max_pd": objects,
+        "max_srq": objects,
         "max_qp_wr": settings.max_qp_wr,
         "max_cqe": settings.max_cqe,
         "max_sge": MAX_SGE,
         "max_sge_rd": min(settings.max_sge_rd, MAX_SGE),
+        "max_srq_wr": settings.max_srq_wr,
+        "max_srq_sge": settings.max_srq_sge,
+        "max_qp_rd_atom": settings.max_rd_atomic,
+        "max_qp_init_rd_atom": settings.max_rd_atomic,
+        "max_pkeys": PKEYS,
+        "phys_port_cnt": PORTS,
     }
     if settings.api == "linux-user":
         return {**limits, "max_mr_size": MAX_BUFFER}

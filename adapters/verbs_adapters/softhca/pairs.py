@@ -223,8 +223,10 @@ class Pairs:
         qp.state = "RTS"
 
     def _to_sqd(self, qp: QueuePair) -> None:
-        qp.draining = qp.draining or qp.state == "RTS"
-        qp.state = "SQD"
+        began, qp.state = qp.state == "RTS", "SQD"
+        qp.draining = qp.draining or began
+        if began and not qp.started:
+            self._engine.completer.drained(qp)
 
     def _to_err(self, qp: QueuePair) -> None:
         self._engine.completer.enter_error(qp)
