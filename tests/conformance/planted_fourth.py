@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 from verbs_adapters.softhca.access import Protection
-from verbs_adapters.softhca.objects import Objects
+from verbs_adapters.softhca.pairs import Pairs
 from verbs_adapters.softhca.requester import Requester
 from verbs_adapters.softhca.responder import Responder
 
@@ -18,14 +18,14 @@ from verbs_adapters.softhca.responder import Responder
 #   healthy: EBUSY (q2 still uses c).  Faulty: 0.
 @contextmanager
 def cq_use_is_a_flag() -> Iterator[None]:
-    original = Objects._purge
+    original = Pairs._purge
 
     def purge(self: Any, qp: Any) -> None:
         original(self, qp)
         if qp.state == "GONE":  # the last step of destroy_qp
             qp.send_cq.users = qp.recv_cq.users = 0  # "no longer in use"
 
-    with patch.object(Objects, "_purge", purge):
+    with patch.object(Pairs, "_purge", purge):
         yield
 
 
@@ -94,19 +94,19 @@ def empty_send_inv_keeps_key() -> Iterator[None]:
 #   Shorter on a new QP: INIT(REMOTE_READ|REMOTE_WRITE), INIT(REMOTE_READ), RTR, RTS; the peer's RDMA_WRITE.
 @contextmanager
 def qp_rights_only_grow() -> Iterator[None]:
-    to_init, to_reset = Objects._to_init, Objects._to_reset
+    set_, to_reset = Pairs._set, Pairs._to_reset
 
-    def init(self: Any, qp: Any, args: Any) -> None:
+    def take(self: Any, qp: Any, values: Any, peer: Any) -> None:
         old = qp.access
-        to_init(self, qp, args)
+        set_(self, qp, values, peer)
         qp.access |= old  # the enable bits are OR-ed into the context ...
 
-    def reset(self: Any, qp: Any, args: Any) -> None:
+    def reset(self: Any, qp: Any) -> None:
         old = qp.access
-        to_reset(self, qp, args)
+        to_reset(self, qp)
         qp.access = old  # ... which RESET does not clear
 
-    with patch.object(Objects, "_to_init", init), patch.object(Objects, "_to_reset", reset):
+    with patch.object(Pairs, "_set", take), patch.object(Pairs, "_to_reset", reset):
         yield
 
 

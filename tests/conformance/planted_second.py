@@ -18,7 +18,7 @@ from unittest.mock import patch
 from verbs_adapters.softhca import mapping, objects
 from verbs_adapters.softhca.access import Protection
 from verbs_adapters.softhca.completer import Completer
-from verbs_adapters.softhca.objects import Objects
+from verbs_adapters.softhca.pairs import Pairs
 from verbs_adapters.softhca.qp import RESPONDING
 from verbs_adapters.softhca.responder import Responder
 
@@ -100,10 +100,10 @@ def flushed_registration_takes_effect() -> Iterator[None]:
 # 4 read_buffer: faulty has the bytes
 @contextmanager
 def destroyed_qp_still_answers() -> Iterator[None]:
-    healthy = Objects.destroy_qp
+    healthy = Pairs.destroy_qp
 
     def destroy_qp(self: Any, args: Any) -> Any:
-        qp = objects.find(self.qps, args["qp"])
+        qp = objects.find(self._objects.qps, args["qp"])
         connected = qp.state in RESPONDING
         context = qp.access, qp.peer, qp.expected
         healthy(self, args)
@@ -111,7 +111,7 @@ def destroyed_qp_still_answers() -> Iterator[None]:
             qp.access, qp.peer, qp.expected = context
             qp.state = "RTR"
 
-    with patch.object(Objects, "destroy_qp", destroy_qp):
+    with patch.object(Pairs, "destroy_qp", destroy_qp):
         yield
 
 

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from verbs_adapters.softhca.access import Protection
 from verbs_adapters.softhca.completer import SUCCESS, Completer
-from verbs_adapters.softhca.objects import Objects
+from verbs_adapters.softhca.pairs import Pairs
 from verbs_adapters.softhca.registrar import Registrar
 from verbs_adapters.softhca.responder import Responder
 
@@ -106,14 +106,14 @@ def flush_starts_one_too_late() -> Iterator[None]:
 # (or, connected anew, the old receive takes the next message)
 @contextmanager
 def receives_survive_reset() -> Iterator[None]:
-    healthy = Objects._to_reset
+    healthy = Pairs._to_reset
 
-    def _to_reset(self: Any, qp: Any, args: Any) -> Any:
+    def _to_reset(self: Any, qp: Any) -> Any:
         kept = qp.receives
-        healthy(self, qp, args)
+        healthy(self, qp)
         qp.receives, qp.rq_used = kept, len(kept)  # only the send ring and the indices of the device are reset
 
-    with patch.object(Objects, "_to_reset", _to_reset):
+    with patch.object(Pairs, "_to_reset", _to_reset):
         yield
 
 

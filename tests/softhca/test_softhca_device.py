@@ -267,10 +267,11 @@ def test_what_a_driver_would_refuse() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"speed": "1"}, "no option 'speed'. Known: api"),
+        ({"speed": "1"}, "no option 'speed'. Known: also, api"),
         ({"pace": "laz"}, r"no value 'laz'; did you mean 'lazy'\? Known: random, lazy, eager"),
         ({"max_cqe": "-1"}, "natural number"),
         ({"fault": "none"}, "no fault 'none'.* Known: "),
+        ({"without": "XRCC"}, "no feature 'XRCC'; did you mean 'XRC'"),
     ],
 )
 def test_bad_options(options: dict[str, str], says: str) -> None:
@@ -302,6 +303,15 @@ def test_every_verb_is_there() -> None:
     for verb in VERBS:
         with pytest.raises(AdapterError, match=f"^{verb} was called with"):
             SoftHca({}).call(verb, {"unknown": 1})
+
+
+def test_a_device_without_a_feature() -> None:
+    """It does not declare it, and has nothing that it brings."""
+    rig = Rig(without="MEM_MGT_EXTENSIONS")
+    assert "MEM_MGT_EXTENSIONS" not in rig.hca.hello().capabilities
+    assert rig.inv(rig.a, 1) == "EINVAL"
+    assert rig.result("alloc_mr", pd=rig.pd, max_num_sg=1) == "EOPNOTSUPP"
+    assert rig.send(rig.a, 1) == "0"
 
 
 def test_what_it_lacks_is_not_supported() -> None:

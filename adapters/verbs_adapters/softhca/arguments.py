@@ -12,8 +12,8 @@ The shapes come from :data:`verbs_adapters.contract.VERBS`, prepared once, becau
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from verbs_adapters.contract import VERBS, AdapterError
 from verbs_adapters.softhca.access import Sge
@@ -71,34 +71,64 @@ CHECKERS: dict[str, Checker] = {
     "sges": _records(frozenset({"addr", "length", "lkey"})),
     "sg": _records(frozenset({"addr", "length"})),
 }
-SHAPES = {
-    name: tuple((param, kind, CHECKERS[kind]) for param, kind in verb.params.items() if param not in verb.optional)
-    for name, verb in VERBS.items()
-}
 ALWAYS_POSTED = ("qp", "wr_id", "opcode", "signaled", "fence")
+SENT = ("sg_list",)
+WRITTEN = ("sg_list", "remote_addr", "rkey")
 POSTED_WITH: dict[str, tuple[str, ...]] = {
-    "SEND": ("sg_list",),
-    "SEND_WITH_INV": ("sg_list", "invalidate_rkey"),
-    "RDMA_WRITE": ("sg_list", "remote_addr", "rkey"),
-    "RDMA_READ": ("sg_list", "remote_addr", "rkey"),
+    "SEND": SENT,
+    "SEND_WITH_INV": (*SENT, "invalidate_rkey"),
+    "SEND_WITH_IMM": (*SENT, "imm_data"),
+    "RDMA_WRITE": WRITTEN,
+    "RDMA_WRITE_WITH_IMM": (*WRITTEN, "imm_data"),
+    "RDMA_READ": WRITTEN,
+    "ATOMIC_CMP_AND_SWP": (*WRITTEN, "compare_add", "swap"),
+    "ATOMIC_FETCH_AND_ADD": (*WRITTEN, "compare_add"),
     "LOCAL_INV": ("invalidate_rkey",),
     "REG_MR": ("mr", "key", "access"),
     "FAST_REG_MR": (
         *("key", "access", "list", "page_list_len"),
         *("page_shift", "iova_start", "length"),
     ),
+    "BIND_MW": ("mw", "rkey", "mr", "addr", "length", "access"),
 }
-POST_NAMES = {opcode: frozenset((*ALWAYS_POSTED, *names)) for opcode, names in POSTED_WITH.items()}
+"""What each opcode takes, besides :data:`ALWAYS_POSTED`."""
+
+MAY_BE_POSTED: dict[str, tuple[str, ...]] = {"BIND_MW": ("key",)}
+"""What an opcode takes besides, if it is given."""
+
+POSTED_WITH_ANY = ("solicited", "inline", "ah", "remote_qpn", "remote_qkey")
 IGNORED_SOMEWHERE = {"modify_qp": frozenset({"peer", "access"})}
 """Parameters that may be left out, because some calls of the verb ignore them."""
 
-LACKING = {name: verb.optional for name, verb in VERBS.items() if verb.optional}
-"""Parameters that may be absent from every call, and that mean something that this device does not have."""
+Parameters = dict[str, tuple[str, Checker]]
 
 
-def lacks(verb: str, args: Mapping[str, Any]) -> bool:
-    """Whether a call asks for something that this device does not have."""
-    return verb in LACKING and not LACKING[verb].isdisjoint(args)
+class Shape(NamedTuple):
+    """The parameters that a call needs and those that it may have besides, each with its type and check."""
+
+    needed: Parameters
+    optional: Parameters
+
+
+def _shape(params: Mapping[str, str], optional: Collection[str]) -> Shape:
+    parts: tuple[Parameters, Parameters] = ({}, {})
+    for name, kind in params.items():
+        parts[name in optional][name] = (kind, CHECKERS[kind])
+    return Shape(*parts)
+
+
+def _posted(opcode: str) -> Shape:
+    params, needed = VERBS["post_send"].params, (*ALWAYS_POSTED, *POSTED_WITH[opcode])
+    optional = (*MAY_BE_POSTED.get(opcode, ()), *POSTED_WITH_ANY)
+    return _shape({name: params[name] for name in (*needed, *optional)}, optional)
+
+
+SHAPES = {
+    name: _shape(verb.params, verb.optional | IGNORED_SOMEWHERE.get(name, frozenset())) for name, verb in VERBS.items()
+}
+POST_SHAPES = {opcode: _posted(opcode) for opcode in POSTED_WITH}
+ANY_POST = _shape(VERBS["post_send"].params, set(VERBS["post_send"].params) - set(ALWAYS_POSTED))
+"""For an opcode that the contract does not name: the verb refuses it."""
 
 
 def check(verb: str, args: Mapping[str, Any]) -> None:
@@ -106,30 +136,33 @@ def check(verb: str, args: Mapping[str, Any]) -> None:
     shape = SHAPES.get(verb)
     if shape is None:
         raise AdapterError(f"softhca was called with the verb {verb!r}, which the contract does not have")
-    expected = POST_NAMES.get(args.get("opcode", "")) if verb == "post_send" else None
-    seen = 0
-    for name, kind, fits in shape:
-        if name not in args:
-            if _needed(verb, name, expected):
-                raise AdapterError(f"{verb} was called without {name} ({kind}); given: {', '.join(args)}")
-            continue
-        seen += 1
-        if expected is not None and name not in expected:
-            raise AdapterError(
-                f"{verb} was called with {name}, which {args['opcode']} does not use; "
-                f"it takes: {', '.join(sorted(expected))}"
-            )
-        if not fits(args[name]):
-            raise AdapterError(f"{verb} was called with {name}={args[name]!r}, which is not of type {kind}")
-    if seen != len(args):
-        extra = sorted(set(args) - {name for name, _, _ in shape})
-        raise AdapterError(f"{verb} was called with {extra[0]!r}, which is not one of its parameters")
-
-
-def _needed(verb: str, name: str, expected: frozenset[str] | None) -> bool:
     if verb == "post_send":
-        return name in (ALWAYS_POSTED if expected is None else expected)
-    return name not in IGNORED_SOMEWHERE.get(verb, ())
+        shape = POST_SHAPES.get(args.get("opcode", ""), ANY_POST)
+    for name, (kind, fits) in shape.needed.items():
+        if name not in args:
+            raise AdapterError(f"{verb} was called without {name} ({kind}); given: {', '.join(args)}")
+        if not fits(args[name]):
+            raise _wrong_type(verb, name, kind, args)
+    if len(shape.needed) != len(args):
+        _check_optional(verb, shape, args)
+
+
+def _check_optional(verb: str, shape: Shape, args: Mapping[str, Any]) -> None:
+    for name in args:
+        if name in shape.needed:
+            continue
+        if name not in VERBS[verb].params:
+            raise AdapterError(f"{verb} was called with {name!r}, which is not one of its parameters")
+        if name not in shape.optional:
+            takes = ", ".join(sorted((*shape.needed, *shape.optional)))
+            raise AdapterError(f"{verb} was called with {name}, which {args['opcode']} does not use; it takes: {takes}")
+        kind, fits = shape.optional[name]
+        if not fits(args[name]):
+            raise _wrong_type(verb, name, kind, args)
+
+
+def _wrong_type(verb: str, name: str, kind: str, args: Mapping[str, Any]) -> AdapterError:
+    return AdapterError(f"{verb} was called with {name}={args[name]!r}, which is not of type {kind}")
 
 
 def narrow(value: int, bits: int = 32) -> int:

@@ -11,7 +11,8 @@ What had finished before the queue pair enters ERR is written first, at once: af
 completes with SUCCESS.
 
 An entry for a full completion queue is lost and its queue pair goes to ERR: a consumer who lets a queue
-overrun loses that queue pair, but others only if they use the same completion queue.
+overrun loses that queue pair, but others only if they use the same completion queue.  Both are told as events,
+CQ_ERR once for a queue.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from verbs_adapters.softhca.event import EventQueue
 from verbs_adapters.softhca.options import Settings
 from verbs_adapters.softhca.qp import QueuePair
 from verbs_adapters.softhca.queue import WC_OPCODE, CompletionQueue, Cqe, Wqe
@@ -33,13 +35,19 @@ class Completer:
     """Retires work requests and writes completion queue entries."""
 
     def __init__(
-        self, settings: Settings, chance: Callable[[], float], wake: Callable[[QueuePair], None], stream: Stream
+        self,
+        settings: Settings,
+        chance: Callable[[], float],
+        wake: Callable[[QueuePair], None],
+        stream: Stream,
+        events: EventQueue,
     ) -> None:
         self._settings = settings
         self._faults = settings.fault
         self._chance = chance
         self._wake = wake
         self._stream = stream
+        self._events = events
         self.any_order = "send-completions-out-of-order" in settings.fault
 
     # -- one work request --------------------------------------------------------------------------
@@ -81,6 +89,7 @@ class Completer:
             return
         faults, before, peer = self._faults, qp.state, qp.peer
         qp.state = "ERR"
+        qp.draining = False
         self._stream.end(qp, before)
         while qp.received:
             self.retire_receive(qp)
@@ -93,7 +102,9 @@ class Completer:
         qp.to_send.clear()
         qp.unacked.clear()
         qp.lanes.cut()
-        if "receives-not-flushed" in faults or ("no-flush-from-rtr" in faults and before != "RTS"):
+        if qp.srq is not None:
+            self._events.tell("QP_LAST_WQE_REACHED", qp)
+        elif "receives-not-flushed" in faults or ("no-flush-from-rtr" in faults and before != "RTS"):
             qp.receives.clear()
         if "nop-completion" in faults:
             self._write_send(qp, Wqe(0, "SEND"), FLUSHED)
@@ -102,6 +113,12 @@ class Completer:
             self._wake(peer)
             if "error-flushes-peer" in faults and peer.peer is qp:
                 self.enter_error(peer)
+
+    def drained(self, qp: QueuePair) -> None:
+        """Everything that a queue pair in SQD had started is done."""
+        qp.draining = False
+        if qp.attributes["en_sqd_async_notify"] or self._settings.drain_event == "always":
+            self._events.tell("SQ_DRAINED", qp)
 
     def flush_send(self, qp: QueuePair) -> None:
         """Flush the oldest send."""
@@ -150,7 +167,10 @@ class Completer:
             frees, qp.silent = 1 + qp.silent, 0
             if "unsignalled-slots-never-freed" in faults:
                 frees = 1
-        self._push(cq, Cqe(qp, out, frees, receive=receive))
+        cqe = Cqe(qp, out, frees, receive=receive)
+        self._push(cq, cqe)
+        if cq.armed:
+            cq.ring(solicited=(receive and wqe.solicited) or out["status"] != SUCCESS)
 
     def _spoil(self, qp: QueuePair, out: dict[str, Any]) -> None:
         """The faults in the contents of an entry."""
@@ -170,5 +190,10 @@ class Completer:
             cq.entries.append(cqe)
             return
         cq.overrun = self._settings.overrun == "sticky"
+        if not cq.failed:
+            cq.failed = True
+            self._events.tell("CQ_ERR", cq)
+        if cqe.qp.state != "ERR":
+            self._events.tell("QP_FATAL", cqe.qp)
         if "overrun-goes-unnoticed" not in self._faults:
             self.enter_error(cqe.qp)

@@ -15,7 +15,6 @@ from typing import Any
 from verbs_adapters.contract import (
     CONTRACT_VERSION,
     OK,
-    VERBS,
     AdapterError,
     Answer,
     Hello,
@@ -23,30 +22,26 @@ from verbs_adapters.contract import (
     Value,
 )
 from verbs_adapters.softhca.access import DeviceCrash
-from verbs_adapters.softhca.arguments import Refused, check, lacks
+from verbs_adapters.softhca.arguments import Refused, check
+from verbs_adapters.softhca.attributes import PKEYS, PORTS
+from verbs_adapters.softhca.capabilities import declared, offer
+from verbs_adapters.softhca.channel import Channels
+from verbs_adapters.softhca.cq import Cqs
+from verbs_adapters.softhca.event import Events
 from verbs_adapters.softhca.memory import MAX_BUFFER
 from verbs_adapters.softhca.objects import Objects
 from verbs_adapters.softhca.options import Settings, parse
+from verbs_adapters.softhca.pairs import Pairs
 from verbs_adapters.softhca.posting import MAX_SGE, Posting
 from verbs_adapters.softhca.region import MAX_PAGE_SHIFT, MIN_PAGE_SHIFT
+from verbs_adapters.softhca.srq import Srqs
 
 VERSION = "0.1"
 FIRST_SEED = 0
-ONLY_IN = {
-    "alloc_mr": ("linux-kernel",),
-    "map_mr_sg": ("linux-kernel",),
-    "update_fast_reg_key": ("linux-kernel", "linux-kernel-2008"),
-    "alloc_fast_reg_mr": ("linux-kernel-2008",),
-    "alloc_fast_reg_page_list": ("linux-kernel-2008",),
-    "free_fast_reg_page_list": ("linux-kernel-2008",),
-    "set_page_list": ("linux-kernel-2008",),
-    "reg_mr": ("linux-user",),
-}
-CAPABILITIES: dict[str, tuple[str, ...]] = {
-    "linux-kernel": ("MEM_MGT_EXTENSIONS",),
-    "linux-kernel-2008": ("FAST_REG_PAGE_LIST",),
-    "linux-user": (),
-}
+
+OWNERS = (Cqs, Channels, Pairs, Srqs, Events, Posting)
+"""Whose methods the verbs are, besides those of Objects; softhca has not all verbs of the contract."""
+
 
 Call = Callable[[Any], dict[str, Any] | None]
 
@@ -57,18 +52,22 @@ class SoftHca:
     def __init__(self, options: Mapping[str, str], /) -> None:
         self._settings = parse(options)
         self._open = True
+        self._declared = declared(self._settings)
+        self._offer = offer(self._settings.api, self._declared)
+        self._places = [
+            (verb, place)
+            for place, owner in enumerate((Objects, *OWNERS))
+            for verb in self._offer.verbs
+            if hasattr(owner, verb)
+        ]
         self._start(FIRST_SEED)
 
     def _start(self, seed: int) -> None:
-        self._objects = Objects(self._settings, seed)
+        self._objects = Objects(self._settings, seed, self._offer)
         self._engine = self._objects.engine
         self._crash: Trouble | None = None
-        posting = Posting(self._objects)
-        self._calls: dict[str, Call | None] = {}
-        for verb in VERBS:
-            owner: object = posting if verb.startswith("post_") else self._objects
-            there = verb not in ONLY_IN or self._settings.api in ONLY_IN[verb]
-            self._calls[verb] = getattr(owner, verb, None) if there else None  # it has not all verbs
+        parts = (self._objects, *(owner(self._objects) for owner in OWNERS))
+        self._calls: dict[str, Call] = {verb: getattr(parts[place], verb) for verb, place in self._places}
 
     def hello(self) -> Hello:
         """Say what this device is and promises."""
@@ -80,7 +79,7 @@ class SoftHca:
             device=f"softhca-{settings.transport}",
             api=(settings.api,),
             transport=(settings.transport,),
-            capabilities=CAPABILITIES[settings.api],
+            capabilities=self._declared,
             limits=_limits(settings),
         )
 
@@ -95,10 +94,11 @@ class SoftHca:
         self._require_open()
         if self._crash is not None:
             return self._crash
-        if lacks(verb, args):
+        unknown = self._offer.unknown.get(verb)
+        if unknown is not None and not unknown.isdisjoint(args):
             return Answer("EOPNOTSUPP")
         check(verb, args)
-        perform = self._calls[verb]
+        perform = self._calls.get(verb)
         if perform is None:
             return Answer("EOPNOTSUPP")
         try:
@@ -132,10 +132,17 @@ def _limits(settings: Settings) -> dict[str, int]:
         "max_cq": objects,
         "max_mr": objects,
         "max_pd": objects,
+        "max_srq": objects,
         "max_qp_wr": settings.max_qp_wr,
         "max_cqe": settings.max_cqe,
         "max_sge": MAX_SGE,
         "max_sge_rd": min(settings.max_sge_rd, MAX_SGE),
+        "max_srq_wr": settings.max_srq_wr,
+        "max_srq_sge": settings.max_srq_sge,
+        "max_qp_rd_atom": settings.max_rd_atomic,
+        "max_qp_init_rd_atom": settings.max_rd_atomic,
+        "max_pkeys": PKEYS,
+        "phys_port_cnt": PORTS,
     }
     if settings.api == "linux-user":
         return {**limits, "max_mr_size": MAX_BUFFER}

@@ -3,8 +3,8 @@
 Theory of operation
 -------------------
 Posting only queues.  Everything else happens in micro-steps of queue pairs: start, transmit, deliver, take
-response, retire, retire receive, go to ERR with the stream, flush.  A micro-step is *enabled* when its queue
-pair can do it now.  The engine keeps the queue pairs that may have an enabled step, picks one by chance and
+response, retire, retire receive, go to ERR with the stream, be drained, flush.  A micro-step is *enabled* when its
+queue pair can do it now.  The engine keeps the queue pairs that may have an enabled step, picks one by chance and
 one of its steps by chance, so that every legal interleaving can come up and two seeds give two schedules.
 
 A queue pair found without an enabled step leaves the set; whatever may enable one wakes it.  Nothing ever
@@ -20,6 +20,7 @@ from collections.abc import Callable
 
 from verbs_adapters.softhca.access import Protection
 from verbs_adapters.softhca.completer import Completer
+from verbs_adapters.softhca.event import EventQueue
 from verbs_adapters.softhca.keys import KeyTable
 from verbs_adapters.softhca.options import Settings
 from verbs_adapters.softhca.qp import QueuePair
@@ -29,6 +30,7 @@ from verbs_adapters.softhca.responder import Responder
 from verbs_adapters.softhca.stream import Stream
 
 Step = Callable[[QueuePair], None]
+STOPPED = frozenset({"SQE", "ERR"})
 STEPS_PER_CALL = (0, 0, 0, 1, 1, 2, 3, 6)
 
 
@@ -42,13 +44,14 @@ class Engine:
         keys: KeyTable,
         protection: Protection,
         registrar: Registrar,
+        events: EventQueue,
     ) -> None:
         self._pace = settings.pace
         self._chance = chance
         self._active: list[QueuePair] = []
         self._members: set[QueuePair] = set()
         self.stream = Stream(settings, self.wake)
-        self.completer = Completer(settings, chance, self.wake, self.stream)
+        self.completer = Completer(settings, chance, self.wake, self.stream, events)
         self._requester = Requester(settings, protection, registrar)
         self._responder = Responder(
             settings,
@@ -58,6 +61,7 @@ class Engine:
             requester=self._requester,
             completer=self.completer,
             stream=self.stream,
+            events=events,
         )
 
     def wake(self, qp: QueuePair | None) -> None:
@@ -130,21 +134,26 @@ class Engine:
             steps.append(self.completer.retire_receive)
         if qp.started and self._retirable(qp):
             steps.append(self.completer.retire)
-        if qp.pending or qp.to_send or qp.receives:
+        if qp.pending or qp.to_send or qp.receives or qp.draining:
             self._add_queue_steps(qp, steps)
         return steps
 
     def _add_queue_steps(self, qp: QueuePair, steps: list[Step]) -> None:
-        """Steps that the state allows: working on the send queue, or flushing both."""
+        """Steps that the state allows: working on the send queue, draining it, or flushing."""
         if qp.state == "RTS":
             if qp.to_send:
                 steps.append(self._requester.transmit)
             if qp.pending and self._requester.may_start(qp):
                 steps.append(self._requester.start)
-        elif qp.state == "ERR":
+        elif qp.state == "SQD":
+            if qp.to_send:
+                steps.append(self._requester.transmit)
+            if qp.draining and not qp.started:
+                steps.append(self.completer.drained)
+        elif qp.state in STOPPED:
             if qp.pending:
                 steps.append(self.completer.flush_send)
-            if qp.receives:
+            if qp.receives and qp.state == "ERR" and qp.srq is None:
                 steps.append(self.completer.flush_receive)
 
     def _deliver(self, qp: QueuePair) -> None:

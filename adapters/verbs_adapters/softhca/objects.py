@@ -1,4 +1,4 @@
-"""The verbs that make, change and destroy objects.
+"""The objects of a device, and the verbs on memory, protection domains, regions and page lists.
 
 Theory of operation
 -------------------
@@ -18,15 +18,16 @@ from typing import Any, TypeVar
 
 from verbs_adapters.softhca.access import Protection
 from verbs_adapters.softhca.arguments import Refused, access_bits, narrow
+from verbs_adapters.softhca.capabilities import Offer
 from verbs_adapters.softhca.engine import Engine
+from verbs_adapters.softhca.event import EventQueue
 from verbs_adapters.softhca.keys import RESERVED_INDEX, KeyTable
 from verbs_adapters.softhca.mapping import Unmappable, map_sg, page_shift
 from verbs_adapters.softhca.memory import MAX_BUFFER, Buffer, Memory
 from verbs_adapters.softhca.options import Settings
-from verbs_adapters.softhca.qp import MOVES, STATES, QueuePair
-from verbs_adapters.softhca.queue import CompletionQueue
+from verbs_adapters.softhca.qp import QueuePair
+from verbs_adapters.softhca.queue import Channel, CompletionQueue, SharedReceives
 from verbs_adapters.softhca.region import (
-    ACCESS_BITS,
     ADDRESS_SPACE,
     REMOTE,
     SYSTEM_PAGE_SHIFT,
@@ -39,9 +40,6 @@ from verbs_adapters.softhca.registrar import OperationError, Registrar
 
 Args = dict[str, Any]
 Thing = TypeVar("Thing")
-QPN_STRIDE = 7
-ILLEGAL_MOVES = frozenset({("INIT", "RTS"), ("RTR", "INIT"), ("ERR", "INIT")})
-SWAPPED = {"REMOTE_WRITE": "REMOTE_READ", "REMOTE_READ": "REMOTE_WRITE"}
 
 
 def find(table: dict[int, Thing], handle: int) -> Thing:
@@ -55,8 +53,9 @@ def find(table: dict[int, Thing], handle: int) -> Thing:
 class Objects:
     """One device context: its objects and the verbs on them."""
 
-    def __init__(self, settings: Settings, seed: int) -> None:
+    def __init__(self, settings: Settings, seed: int, offer: Offer) -> None:
         self.settings = settings
+        self.offer = offer
         self.faults = settings.fault
         chance = random.Random(seed).random  # noqa: S311 - a schedule, not a secret
         self._chance = chance
@@ -72,22 +71,28 @@ class Objects:
             settings,
         )
         self.registrar = Registrar(self.keys, settings)
-        self.engine = Engine(settings, chance, self.keys, protection, self.registrar)
+        self.events = EventQueue(kept="ASYNCHRONOUS_EVENTS" in offer.declared)
+        self.engine = Engine(settings, chance, self.keys, protection, self.registrar, self.events)
         self._last_handle = int(chance() * 16)
-        self._next_qpn = 2 + int(chance() * 1000)
+        self.first_qpn = 2 + int(chance() * 1000)
         self.buffers: dict[int, Buffer] = {}
         self.pds: dict[int, ProtectionDomain] = {}
         self.cqs: dict[int, CompletionQueue] = {}
+        self.channels: dict[int, Channel] = {}
+        self.srqs: dict[int, SharedReceives] = {}
         self.qps: dict[int, QueuePair] = {}
+        self.numbers: dict[int, QueuePair] = {}
         self.regions: dict[int, Region] = {}
         self.lists: dict[int, PageList] = {}
 
-    def _enter(self, table: dict[int, Thing], thing: Thing) -> int:
+    def enter(self, table: dict[int, Thing], thing: Thing) -> int:
+        """Give an object its handle."""
         self._last_handle += 1
         table[self._last_handle] = thing
         return self._last_handle
 
-    def _room(self, table: dict[int, Any]) -> None:
+    def room(self, table: dict[int, Any]) -> None:
+        """Refuse one more object than may live at once."""
         if len(table) >= self.settings.max_objects:
             raise Refused("ENOMEM")
 
@@ -99,7 +104,7 @@ class Objects:
         if length > MAX_BUFFER:
             raise Refused("ENOMEM")
         buffer = self.memory.alloc(length)
-        return {"buf": self._enter(self.buffers, buffer), "addr": buffer.addr}
+        return {"buf": self.enter(self.buffers, buffer), "addr": buffer.addr}
 
     def free_buffer(self, args: Args) -> None:
         self.memory.free(find(self.buffers, args["buf"]))
@@ -122,8 +127,8 @@ class Objects:
 
     # -- protection domains ------------------------------------------------------------------------
     def alloc_pd(self, _args: Args) -> Args:
-        self._room(self.pds)
-        return {"pd": self._enter(self.pds, ProtectionDomain()), "local_dma_lkey": self.dma_lkey}
+        self.room(self.pds)
+        return {"pd": self.enter(self.pds, ProtectionDomain()), "local_dma_lkey": self.dma_lkey}
 
     def dealloc_pd(self, args: Args) -> None:
         pd = find(self.pds, args["pd"])
@@ -132,135 +137,6 @@ class Objects:
                 del self.pds[args["pd"]]
             raise Refused("EBUSY")
         del self.pds[args["pd"]]
-
-    # -- completion queues -------------------------------------------------------------------------
-    def create_cq(self, args: Args) -> Args:
-        if not 1 <= args["cqe"] <= self.settings.max_cqe:
-            raise Refused
-        self._room(self.cqs)
-        cq = CompletionQueue(args["cqe"] + self.settings.cq_slack)
-        return {"cq": self._enter(self.cqs, cq), "cqe_actual": cq.capacity}
-
-    def destroy_cq(self, args: Args) -> None:
-        cq = find(self.cqs, args["cq"])
-        if cq.users and "cq-destroyed-under-qp" not in self.faults:
-            raise Refused("EBUSY")
-        del self.cqs[args["cq"]]
-
-    def poll_cq(self, args: Args) -> Args:
-        cq = find(self.cqs, args["cq"])
-        self.engine.before_poll(empty=not cq.entries)
-        if not cq.entries:
-            return {"n": 0}
-        cqe = cq.entries.popleft()
-        qp = cqe.qp
-        if cqe.life == qp.life:  # slots of an earlier life were given back by RESET
-            if cqe.receive:
-                qp.rq_used -= cqe.frees
-            else:
-                qp.sq_used -= cqe.frees
-        return cqe.out
-
-    # -- queue pairs -------------------------------------------------------------------------------
-    def create_qp(self, args: Args) -> Args:
-        pd = find(self.pds, args["pd"])
-        cqs = (find(self.cqs, args["send_cq"]), find(self.cqs, args["recv_cq"]))
-        slack, limit = self.settings.qp_slack, self.settings.max_qp_wr
-        if args["max_send_wr"] > limit or args["max_recv_wr"] > limit:
-            if "failed-create-leaks-cq-reference" in self.faults:
-                cqs[0].users += 1
-            raise Refused
-        self._room(self.qps)
-        sizes = (args["max_send_wr"] + slack, args["max_recv_wr"] + slack)
-        qp = QueuePair(self._new_qpn(), pd, cqs, sizes)
-        pd.users += 1
-        for cq in cqs:
-            cq.users += 1
-        if "new-qp-starts-in-init" in self.faults:
-            qp.state = "INIT"
-        handle = self._enter(self.qps, qp)
-        return {
-            "qp": handle,
-            "qp_num": qp.num,
-            "max_send_wr_actual": sizes[0],
-            "max_recv_wr_actual": sizes[1],
-        }
-
-    def _new_qpn(self) -> int:
-        number = self._next_qpn
-        self._next_qpn = 2 + (number - 2 + QPN_STRIDE) % ((1 << 24) - 2)
-        return number
-
-    def destroy_qp(self, args: Args) -> None:
-        qp = find(self.qps, args["qp"])
-        del self.qps[args["qp"]]
-        self.engine.wake(qp.peer)
-        self.engine.stream.end(qp, qp.state)
-        qp.clear()
-        qp.state = "GONE"
-        qp.pd.users -= 1
-        for cq in (qp.send_cq, qp.recv_cq):
-            cq.users -= 1
-        self._purge(qp)
-
-    def _purge(self, qp: QueuePair) -> None:
-        everyone = "destroy-purges-whole-cq" in self.faults
-        if self.settings.purge_cqes or everyone:
-            qp.send_cq.purge(None if everyone else qp)
-            qp.recv_cq.purge(None if everyone else qp)
-
-    def query_qp(self, args: Args) -> Args:
-        return {"state": find(self.qps, args["qp"]).state}
-
-    def modify_qp(self, args: Args) -> None:
-        qp = find(self.qps, args["qp"])
-        state = args["state"]
-        if state not in STATES:
-            if "unknown-state-is-error" not in self.faults:
-                raise Refused
-            state = "ERR"
-        if not self._may_move(qp, state):
-            if "refused-modify-takes-access" in self.faults:
-                qp.access = access_bits(args.get("access", ()))
-            raise Refused
-        getattr(self, f"_to_{state.lower()}")(qp, args)
-        self.engine.wake_pair(qp)
-
-    def _may_move(self, qp: QueuePair, state: str) -> bool:
-        move = (qp.state, state)
-        if move in ILLEGAL_MOVES and "illegal-moves-accepted" in self.faults:
-            return True
-        if move == ("RTS", "RTS") and "rts-to-rts-refused" in self.faults:
-            return False
-        if state == "INIT" and qp.reset_twice and "reset-twice-breaks-init" in self.faults:
-            return False
-        return move in MOVES
-
-    def _to_reset(self, qp: QueuePair, _args: Args) -> None:
-        qp.reset_twice = qp.state == "RESET"
-        self.engine.wake(qp.peer)  # whatever waits there finds nobody now
-        self.engine.stream.end(qp, qp.state)
-        qp.clear()
-        self._purge(qp)
-
-    def _to_init(self, qp: QueuePair, args: Args) -> None:
-        flags = args.get("access", ())
-        if "qp-rights-swapped" in self.faults:
-            flags = [SWAPPED.get(flag, flag) for flag in flags]
-        qp.access = access_bits(flags)
-        qp.state = "INIT"
-
-    def _to_rtr(self, qp: QueuePair, args: Args) -> None:
-        qp.peer = find(self.qps, args.get("peer", 0))
-        if "init-receives-lost" in self.faults:
-            qp.receives.clear()
-        qp.state = "RTR"
-
-    def _to_rts(self, qp: QueuePair, _args: Args) -> None:
-        qp.state = "RTS"
-
-    def _to_err(self, qp: QueuePair, _args: Args) -> None:
-        self.engine.completer.enter_error(qp)
 
     # -- regions -----------------------------------------------------------------------------------
     def alloc_mr(self, args: Args) -> Args:
@@ -275,17 +151,17 @@ class Objects:
             if "failed-alloc-leaks-pd-reference" in self.faults:
                 pd.users += 1
             raise Refused
-        self._room(self.regions)
+        self.room(self.regions)
         key = self.keys.new_key()
         region = Region(pd, key, max_pages)
         self.keys.enter(key, region)
         pd.users += 1
-        return {"mr": self._enter(self.regions, region), "key": key}
+        return {"mr": self.enter(self.regions, region), "key": key}
 
     def reg_mr(self, args: Args) -> Args:
         addr, length, access = args["addr"], args["length"], access_bits(args["access"])
         pd = find(self.pds, args["pd"])
-        self._room(self.regions)
+        self.room(self.regions)
         try:
             region = self._of_memory(pd, addr, length, access)
         except Refused:
@@ -295,7 +171,7 @@ class Objects:
         pd.users += 1
         local_only = not access & REMOTE and self.settings.local_rkey == "zero"
         rkey = 0 if local_only else region.key
-        return {"mr": self._enter(self.regions, region), "lkey": region.key, "rkey": rkey}
+        return {"mr": self.enter(self.regions, region), "lkey": region.key, "rkey": rkey}
 
     def _of_memory(self, pd: ProtectionDomain, addr: int, length: int, access: int) -> Region:
         """A VALID region of the consumer's memory; the order of checks is the kernel's."""
@@ -349,9 +225,9 @@ class Objects:
     def alloc_fast_reg_page_list(self, args: Args) -> Args:
         if not 1 <= args["max_page_list_len"] <= self.settings.max_pages:
             raise Refused
-        self._room(self.lists)
+        self.room(self.lists)
         pages = PageList(args["max_page_list_len"] + self.settings.list_slack)
-        return {"list": self._enter(self.lists, pages), "max_page_list_len_actual": len(pages.pages)}
+        return {"list": self.enter(self.lists, pages), "max_page_list_len_actual": len(pages.pages)}
 
     def free_fast_reg_page_list(self, args: Args) -> None:
         pages = find(self.lists, args["list"])
@@ -363,6 +239,3 @@ class Objects:
         if len(args["pages"]) > len(pages):
             raise Refused
         pages[: len(args["pages"])] = args["pages"]
-
-
-assert set(SWAPPED) < set(ACCESS_BITS)

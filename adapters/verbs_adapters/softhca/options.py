@@ -6,16 +6,17 @@ Where the sources of the field leave a device free, softhca can take each branch
 Two kinds exist: a *choice* among named values and a *number*.  :data:`OPTIONS` is the only place that knows
 the names, the defaults and the one-line explanations; :func:`parse` turns the text of the command line into
 a frozen :class:`Settings`.  The option ``fault`` is different in kind: it breaks the device on purpose
-(see :mod:`verbs_adapters.softhca.faults`).
+(see :mod:`verbs_adapters.softhca.faults`); ``also`` and ``without`` change what it declares
+(:mod:`verbs_adapters.softhca.capabilities`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from verbs_adapters.contract import UsageError
+from verbs_adapters.contract import CAPABILITIES, UsageError
 from verbs_adapters.softhca.faults import FAULTS
 
 
@@ -44,15 +45,21 @@ OPTIONS: dict[str, Option] = {
         ("random", "lazy", "eager"),
         "how much the engine runs per call: by chance, only at poll and settle, or everything at once",
     ),
+    "also": Option("", (), "comma list of features to have besides the usual ones; see FEATURES"),
+    "without": Option("", (), "comma list of features not to have"),
     "fault": Option("", (), "comma list of faults to switch on; see FAULTS"),
     # -- sizes -------------------------------------------------------------------------------------
     "max_qp_wr": Option("1024", (), "largest send or receive queue"),
     "max_cqe": Option("4096", (), "largest completion queue"),
     "max_pages": Option("256", (), "largest page vector of a region"),
     "max_objects": Option("65536", (), "how many objects of each kind may live at once"),
+    "max_srq_wr": Option("1024", (), "largest shared receive queue"),
+    "max_srq_sge": Option("16", (), "most elements of a receive of a shared queue"),
+    "max_rd_atomic": Option("16", (), "most READs and atomics that a queue pair may have under way, either way"),
     "list_slack": Option("0", (), "entries that a page list has beyond what was asked"),
     "cq_slack": Option("0", (), "entries that a completion queue has beyond what was asked"),
     "qp_slack": Option("0", (), "slots that each work queue has beyond what was asked"),
+    "srq_slack": Option("0", (), "slots that a shared receive queue has beyond what was asked"),
     "max_sge_rd": Option("2", (), "sinks that one READ may have; on iWARP many devices take 1"),
     "retries": Option("7", (), "how often a request is sent again to a peer that does not answer"),
     # -- what the sources leave open ---------------------------------------------------------------
@@ -99,6 +106,12 @@ OPTIONS: dict[str, Option] = {
     "rq_slot": Option(
         "poll", ("poll", "consume"), "a receive slot is free again when its completion is polled, or before"
     ),
+    "drain_event": Option(
+        "asked", ("asked", "always"), "SQ_DRAINED is told if EN_SQD_ASYNC_NOTIFY asked for it, or always, as rxe does"
+    ),
+    "srq_limit_at_create": Option(
+        "ignore", ("ignore", "take"), "what create_srq makes of srq_limit, which its man page calls irrelevant"
+    ),
     "purge_cqes": Option("false", ("false", "true"), "destroy and RESET take the QP's entries out of the CQs"),
     "overrun": Option("drop", ("drop", "sticky"), "a CQ that overran: lose that entry, or every later one too"),
     "poison": Option("false", ("false", "true"), "fill the meaningless fields of failed completions with junk"),
@@ -113,6 +126,13 @@ OPTIONS: dict[str, Option] = {
 }
 """Every option by name."""
 
+LISTS: dict[str, tuple[str, Iterable[str]]] = {
+    "also": ("feature", CAPABILITIES),
+    "without": ("feature", CAPABILITIES),
+    "fault": ("fault", FAULTS),
+}
+"""The options that are comma lists, each with what a name stands for and the names that there are."""
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The options of one device, parsed."""
@@ -120,14 +140,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     api: str
     transport: str
     pace: str
+    also: frozenset[str]
+    without: frozenset[str]
     fault: frozenset[str]
     max_qp_wr: int
     max_cqe: int
     max_pages: int
     max_objects: int
+    max_srq_wr: int
+    max_srq_sge: int
+    max_rd_atomic: int
     list_slack: int
     cq_slack: int
     qp_slack: int
+    srq_slack: int
     max_sge_rd: int
     retries: int
     stale_inv: str
@@ -142,6 +168,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sink_qp_right: str
     recv_check: str
     rq_slot: str
+    drain_event: str
+    srq_limit_at_create: str
     purge_cqes: bool
     overrun: str
     poison: bool
@@ -162,8 +190,8 @@ def parse(options: Mapping[str, str]) -> Settings:
 
 def _value(name: str, option: Option, text: str | None) -> object:
     text = option.default if text is None else text.strip()
-    if name == "fault":
-        return _faults(text)
+    if name in LISTS:
+        return _names(text, *LISTS[name])
     if not option.known:
         return _number(name, text)
     if text not in option.known:
@@ -178,9 +206,9 @@ def _number(name: str, text: str) -> int:
     return int(text)
 
 
-def _faults(text: str) -> frozenset[str]:
+def _names(text: str, what: str, known: Iterable[str]) -> frozenset[str]:
     names = frozenset(name.strip() for name in text.split(",") if name.strip())
-    unknown = sorted(names - set(FAULTS))
+    unknown = sorted(names - set(known))
     if unknown:
-        raise UsageError.unknown("softhca", "fault", unknown[0], sorted(FAULTS))
+        raise UsageError.unknown("softhca", what, unknown[0], sorted(known))
     return names

@@ -20,13 +20,16 @@ from verbs_adapters.softhca.queue import Wqe
 from verbs_adapters.softhca.registrar import OperationError
 
 MAX_SGE = 2
-OPCODES = {
-    "linux-kernel": frozenset({"SEND", "SEND_WITH_INV", "RDMA_WRITE", "RDMA_READ", "LOCAL_INV", "REG_MR"}),
-    "linux-kernel-2008": frozenset({"SEND", "SEND_WITH_INV", "RDMA_WRITE", "RDMA_READ", "LOCAL_INV", "FAST_REG_MR"}),
-    "linux-user": frozenset({"SEND", "RDMA_WRITE", "RDMA_READ"}),
-}
 
 Args = dict[str, Any]
+
+
+def receive(args: Args, max_sge: int) -> Wqe:
+    """Freeze a receive work request."""
+    wqe = Wqe(args["wr_id"], "RECV")
+    wqe.sges = sge_list(args["sg_list"], max_sge)
+    wqe.length = sum(sge.length for sge in wqe.sges)
+    return wqe
 
 
 class Posting:
@@ -36,17 +39,15 @@ class Posting:
         self._objects = objects
         self._settings = objects.settings
         self._faults = objects.settings.fault
-        self._opcodes = OPCODES[objects.settings.api]
+        self._opcodes = objects.offer.opcodes
         if "local-inv-advertised-but-refused" in self._faults:
             self._opcodes -= {"LOCAL_INV"}
 
     # -- receives ----------------------------------------------------------------------------------
     def post_recv(self, args: Args) -> None:
         qp = find(self._objects.qps, args["qp"])
-        wqe = Wqe(args["wr_id"], "RECV")
-        wqe.sges = sge_list(args["sg_list"], MAX_SGE)
-        wqe.length = sum(sge.length for sge in wqe.sges)
-        if qp.state == "RESET":
+        wqe = receive(args, MAX_SGE)
+        if qp.state == "RESET" or qp.srq is not None:
             raise Refused
         if qp.rq_used >= self._room(qp.rq_size):
             raise Refused("ENOMEM")
@@ -79,6 +80,7 @@ class Posting:
                 self._objects.registrar.check_posted(wqe)
             except OperationError:
                 raise Refused from None
+        wqe.signaled = wqe.signaled or qp.sig_all
         qp.sq_used += 1
         qp.posts += 1
         if wqe.region is not None and self._settings.map_read == "post":
@@ -95,6 +97,7 @@ class Posting:
         if opcode not in self._opcodes:
             raise Refused
         wqe = Wqe(args["wr_id"], opcode, signaled=args["signaled"], fence=args["fence"])
+        wqe.solicited = args.get("solicited", False)
         if opcode == "REG_MR":
             wqe.region = find(self._objects.regions, args["mr"])
             self._registration(wqe, args)

@@ -10,8 +10,9 @@ only, which is what keeps completions in posting order.
 In ERR nothing is started: whatever is in ``pending`` and ``receives`` gets flushed, and so does what is
 posted later.  ``life`` counts RESETs, so that a completion of an earlier life gives no slot back in this one.
 
-The legal moves are those of ``qp_state_table`` in drivers/infiniband/core/verbs.c for reliable connections,
-without the drained and the send-queue-error states.
+In SQD nothing new is started; when what was started has retired, the queue is drained.  In SQE the send queue alone
+is flushed.  Which moves are legal, and what they need, is in :mod:`~verbs_adapters.softhca.transitions`; what was set
+is kept in ``attributes``, by the names of the contract.
 """
 
 from __future__ import annotations
@@ -19,32 +20,25 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from verbs_adapters.softhca.queue import CompletionQueue, Wqe
+from verbs_adapters.softhca.attributes import UNSET
+from verbs_adapters.softhca.event import Element
+from verbs_adapters.softhca.queue import CompletionQueue, SharedReceives, Wqe
 from verbs_adapters.softhca.region import ProtectionDomain
 from verbs_adapters.softhca.wire import Lanes
 
-STATES = ("RESET", "INIT", "RTR", "RTS", "ERR")
-MOVES = frozenset(
-    {
-        *((state, "RESET") for state in STATES),
-        *((state, "ERR") for state in STATES if state != "RESET"),
-        ("RESET", "INIT"),
-        ("INIT", "INIT"),
-        ("INIT", "RTR"),
-        ("RTR", "RTS"),
-        ("RTS", "RTS"),
-    }
-)
-SENDABLE = frozenset({"RTS", "ERR"})
-RESPONDING = frozenset({"RTR", "RTS"})
+SENDABLE = frozenset({"RTS", "SQD", "SQE", "ERR"})
+RESPONDING = frozenset({"RTR", "RTS", "SQD", "SQE"})
 
 
-class QueuePair:
-    """One reliable connected queue pair."""
+class QueuePair(Element):
+    """One queue pair."""
 
     __slots__ = (
         "access",
+        "attributes",
         "cut_off",
+        "draining",
+        "established",
         "expected",
         "lanes",
         "last_registered",
@@ -63,16 +57,20 @@ class QueuePair:
         "rq_size",
         "rq_used",
         "send_cq",
+        "sig_all",
         "silent",
         "slot_access",
         "sq_size",
         "sq_used",
+        "srq",
         "stalled",
         "started",
         "state",
         "to_send",
+        "type",
         "unacked",
     )
+    kind = "qp"
 
     def __init__(
         self,
@@ -80,7 +78,15 @@ class QueuePair:
         pd: ProtectionDomain,
         cqs: tuple[CompletionQueue, CompletionQueue],
         sizes: tuple[int, int],
+        *,
+        type_: str = "RC",
+        srq: SharedReceives | None = None,
+        sig_all: bool = False,
     ) -> None:
+        super().__init__()
+        self.type = type_
+        self.srq = srq
+        self.sig_all = sig_all
         self.num = num
         self.pd = pd
         self.send_cq, self.recv_cq = cqs
@@ -89,11 +95,21 @@ class QueuePair:
         self.reset_twice = False
         self.clear()
 
+    def give_back_receive(self, slots: int) -> None:
+        """Slots of the receive queue are free again, the pair's own or the shared one's."""
+        if self.srq is None:
+            self.rq_used -= slots
+        else:
+            self.srq.used -= slots
+
     def clear(self) -> None:
         """Into RESET: no queue holds anything, no attribute is set, nothing is under way."""
         self.state = "RESET"
         self.life += 1
         self.access = 0
+        self.attributes: dict[str, Any] = UNSET.copy()
+        self.draining = False
+        self.established = False  # a request has come since RTR
         self.peer: QueuePair | None = None
         self.sq_used = 0
         self.rq_used = 0
@@ -104,7 +120,7 @@ class QueuePair:
         self.unacked: deque[Wqe] = deque()
         self.reads_out = 0
         self.stalled = False  # a work request failed: nothing further is fetched
-        self.receives: deque[Wqe] = deque()
+        self.receives: deque[Wqe] = deque() if self.srq is None else self.srq.receives
         self.received: deque[tuple[Wqe, dict[str, Any]]] = deque()
         self.lanes = Lanes()
         self.expected = 0  # number of the next request from the peer

@@ -1,4 +1,4 @@
-"""Work queue entries, completion queue entries and completion queues.
+"""Work queue entries, completion queue entries, and the queues that are not of one queue pair.
 
 Theory of operation
 -------------------
@@ -6,6 +6,7 @@ A :class:`Wqe` is a work request as the device holds it: every field is fixed wh
 :class:`Cqe` remembers which queue pair it came from, in which life of that queue pair (RESET begins a new
 one), and how many slots polling it gives back: its own and those of the unsignalled work requests before it.
 A completion queue that is full loses the entry; what that means for the queue pair is the engine's business.
+An armed completion queue tells its channel of the next entry of the kind that it was armed for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from verbs_adapters.softhca.access import Sge
-from verbs_adapters.softhca.region import Mapping, PageList, Region
+from verbs_adapters.softhca.event import Element, EventQueue
+from verbs_adapters.softhca.region import Mapping, PageList, ProtectionDomain, Region
 
 if TYPE_CHECKING:
     from verbs_adapters.softhca.qp import QueuePair
@@ -53,6 +55,7 @@ class Wqe:
         "rkey",
         "sges",
         "signaled",
+        "solicited",
         "status",
         "wr_id",
     )
@@ -62,6 +65,7 @@ class Wqe:
         self.opcode = opcode
         self.signaled = signaled
         self.fence = fence
+        self.solicited = False  # of a receive: what the sender asked for
         self.status = ""  # empty until the outcome is known
         self.byte_len = 0
         self.sges: tuple[Sge, ...] = ()
@@ -92,12 +96,41 @@ class Cqe:
         self.receive = receive
 
 
-class CompletionQueue:
+class Channel:
+    """A completion channel: the queues that have an event waiting there, and how many use it."""
+
+    __slots__ = ("told", "users")
+
+    def __init__(self) -> None:
+        self.told: deque[CompletionQueue] = deque()
+        self.users = 0
+
+    def take(self) -> CompletionQueue | None:
+        """The next queue that has an event; those that are gone are passed over."""
+        while self.told:
+            cq = self.told.popleft()
+            if not cq.gone:
+                cq.events += 1
+                return cq
+        return None
+
+
+SOLICITED, ANY = 1, 2
+"""What a completion queue is armed for."""
+
+
+class CompletionQueue(Element):
     """A completion queue and the number of work queues that use it."""
 
-    __slots__ = ("capacity", "entries", "overrun", "users")
+    __slots__ = ("armed", "capacity", "channel", "entries", "events", "failed", "overrun", "users")
+    kind = "cq"
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, channel: Channel | None = None) -> None:
+        super().__init__()
+        self.channel = channel
+        self.armed = 0
+        self.events = 0  # completion events that were taken and not acknowledged
+        self.failed = False  # an entry was lost, and that has been told
         self.capacity = capacity
         self.entries: deque[Cqe] = deque()
         self.users = 0
@@ -105,4 +138,38 @@ class CompletionQueue:
 
     def purge(self, qp: QueuePair | None) -> None:
         """Take out the entries of one queue pair, or all of them."""
+        for cqe in self.entries:
+            if qp is not None and cqe.qp is qp and cqe.receive and qp.srq is not None:
+                qp.srq.used -= cqe.frees
         self.entries = deque(cqe for cqe in self.entries if qp is not None and cqe.qp is not qp)
+
+    def ring(self, *, solicited: bool) -> None:
+        """An entry came while the queue was armed: tell the channel if it is of the right kind."""
+        if self.armed == ANY or solicited:
+            self.armed = 0
+            if self.channel is not None:
+                self.channel.told.append(self)
+
+
+class SharedReceives(Element):
+    """A shared receive queue: its receives, the slots in use, and the senders that found it empty."""
+
+    __slots__ = ("limit", "max_sge", "pd", "receives", "size", "used", "users", "waiting")
+    kind = "srq"
+
+    def __init__(self, pd: ProtectionDomain, size: int, max_sge: int, limit: int) -> None:
+        super().__init__()
+        self.pd = pd
+        self.size = size
+        self.max_sge = max_sge
+        self.limit = limit
+        self.receives: deque[Wqe] = deque()
+        self.used = 0
+        self.users = 0
+        self.waiting: dict[QueuePair, None] = {}
+
+    def was_taken(self, events: EventQueue) -> None:
+        """A receive was taken: whether the limit is reached."""
+        if len(self.receives) < self.limit:
+            self.limit = 0
+            events.tell("SRQ_LIMIT_REACHED", self)

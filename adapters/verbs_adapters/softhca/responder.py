@@ -21,6 +21,7 @@ from typing import Any
 
 from verbs_adapters.softhca.access import DeviceCrash, Protection, ProtectionError, Target
 from verbs_adapters.softhca.completer import SUCCESS, Completer
+from verbs_adapters.softhca.event import EventQueue
 from verbs_adapters.softhca.keys import KeyTable
 from verbs_adapters.softhca.memory import BusFault
 from verbs_adapters.softhca.options import Settings
@@ -31,6 +32,9 @@ from verbs_adapters.softhca.registrar import OperationError, Registrar
 from verbs_adapters.softhca.requester import Requester
 from verbs_adapters.softhca.stream import Stream
 from verbs_adapters.softhca.wire import Request, Response
+
+EXPECTING = frozenset({"RTS", "SQD"})
+"""States in which a requester takes answers."""
 
 
 class Lost(Exception):
@@ -50,6 +54,7 @@ class Responder:
         requester: Requester,
         completer: Completer,
         stream: Stream,
+        events: EventQueue,
     ) -> None:
         self._settings = settings
         self._faults = settings.fault
@@ -59,6 +64,7 @@ class Responder:
         self._requester = requester
         self._completer = completer
         self._stream = stream
+        self._events = events
 
     def _listener(self, sender: QueuePair) -> QueuePair | None:
         """The peer, if it takes the request at the head of the lane."""
@@ -74,7 +80,11 @@ class Responder:
         if sender.lanes.requests[0].opcode[0] != "S" or not self._stream.waits_for_receive:
             return True
         peer = self._listener(sender)
-        return peer is None or bool(peer.receives)
+        if peer is None or peer.receives:
+            return True
+        if peer.srq is not None:
+            peer.srq.waiting[sender] = None
+        return False
 
     def deliver(self, sender: QueuePair) -> None:
         """Offer the head of the lane to the peer."""
@@ -86,6 +96,9 @@ class Responder:
                 self._lose(sender, request)
             return
         sender.lanes.requests.popleft()
+        if peer.state == "RTR" and not peer.established:
+            peer.established = True
+            self._events.tell("COMM_EST", peer)
         try:
             response = self._execute(peer, request)
         except Lost:
@@ -93,7 +106,7 @@ class Responder:
             return
         peer.expected += 1
         answer = self._stream.answer(response)
-        if answer is not None and sender.state == "RTS":  # a queue pair connected to itself may just have left it
+        if answer is not None and sender.state in EXPECTING:  # a queue pair connected to itself may just have left it
             sender.lanes.responses.append(answer)
 
     def _lose(self, sender: QueuePair, request: Request) -> None:
@@ -110,12 +123,17 @@ class Responder:
             if request.opcode == "RDMA_READ":
                 return self._read(qp, request)
         except ProtectionError:
-            self._completer.enter_error(qp)
+            self._fail(qp, "QP_ACCESS_ERR")
             return Response(request.wqe, "REM_ACCESS_ERR")
         except BusFault:
-            self._completer.enter_error(qp)
+            self._fail(qp, "QP_FATAL")
             return Response(request.wqe, "REM_OP_ERR")
         return self._receive(qp, request)
+
+    def _fail(self, qp: QueuePair, event: str) -> None:
+        """A request fails that has no completion here to tell it: an event, and ERR."""
+        self._events.tell(event, qp)
+        self._completer.enter_error(qp)
 
     def _write(self, qp: QueuePair, request: Request) -> Response:
         wqe, data = request.wqe, request.data
@@ -143,8 +161,11 @@ class Responder:
             self._completer.enter_error(qp)
             return Response(request.wqe, "REM_OP_ERR")
         receive = qp.receives.popleft()
+        receive.solicited = request.wqe.solicited
+        if qp.srq is not None:
+            qp.srq.was_taken(self._events)
         if self._settings.rq_slot == "consume":
-            qp.rq_used -= 1
+            qp.give_back_receive(1)
         failure = self._scatter(qp, receive, request.data)
         if failure is not None:
             status, answer = failure
@@ -171,7 +192,8 @@ class Responder:
         limit = receive.length if self._settings.recv_check == "whole" else len(data)
         protection = self._protection
         try:
-            pieces = protection.check_local(qp.pd, receive.sges, limit, protection.recv_sink_rights)
+            pd = qp.pd if qp.srq is None else qp.srq.pd
+            pieces = protection.check_local(pd, receive.sges, limit, protection.recv_sink_rights)
             if "receive-into-region-crashes" in self._faults and any(piece[0] for piece in pieces):
                 raise DeviceCrash("a receive into a fast-registered region")
             protection.store(pieces, data)

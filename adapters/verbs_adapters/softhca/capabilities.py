@@ -1,0 +1,110 @@
+"""Optional features: which device has them, and what they bring.
+
+Theory of operation
+-------------------
+A feature brings verbs, parameters of other verbs, and opcodes.  A device declares in ``hello`` the *usual* ones of its
+API, besides those that the option ``also`` names and without those that ``without`` names.  What a feature brings
+exists only on a device that declares it: elsewhere its verbs and parameters are answered EOPNOTSUPP and its opcodes
+EINVAL, whatever the code could do.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from verbs_adapters.contract import VERBS
+from verbs_adapters.softhca.options import Settings
+
+KERNEL, KERNEL_2008, USER = "linux-kernel", "linux-kernel-2008", "linux-user"
+EVERY_API = (KERNEL, KERNEL_2008, USER)
+
+
+class Capability(NamedTuple):
+    """One feature: where it can be, whether it is usual there, and what it brings."""
+
+    apis: tuple[str, ...]
+    usual: bool = True
+    verbs: tuple[str, ...] = ()
+    params: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - never written; optional parameters by verb
+    opcodes: tuple[str, ...] = ()
+
+
+DATA = ("SEND", "RDMA_WRITE", "RDMA_READ")
+PAGE_LISTS = ("alloc_fast_reg_page_list", "free_fast_reg_page_list", "set_page_list")
+VERBS_OF_API = {"reg_mr": (USER,)}
+"""Verbs that no feature brings and that only some APIs have."""
+
+FEATURES: dict[str, Capability] = {
+    "MEM_MGT_EXTENSIONS": Capability(
+        (KERNEL,),
+        verbs=("alloc_mr", "map_mr_sg", "update_fast_reg_key"),
+        opcodes=("SEND_WITH_INV", "LOCAL_INV", "REG_MR"),
+    ),
+    "FAST_REG_PAGE_LIST": Capability(
+        (KERNEL_2008,),
+        verbs=("alloc_fast_reg_mr", "update_fast_reg_key", *PAGE_LISTS),
+        opcodes=("SEND_WITH_INV", "LOCAL_INV", "FAST_REG_MR"),
+    ),
+    "SRQ": Capability(
+        (USER,),
+        verbs=("create_srq", "modify_srq", "query_srq", "destroy_srq", "post_srq_recv"),
+        params={"create_srq": ("max_sge", "srq_limit"), "modify_srq": ("max_wr", "srq_limit"), "create_qp": ("srq",)},
+    ),
+    "SRQ_RESIZE": Capability((USER,)),
+    "COMPLETION_CHANNELS": Capability(
+        (USER,),
+        verbs=("create_comp_channel", "destroy_comp_channel", "req_notify_cq", "get_cq_event", "ack_cq_events"),
+        params={"create_cq": ("channel", "comp_vector"), "post_send": ("solicited",)},
+    ),
+    "RESIZE_CQ": Capability((USER,), verbs=("resize_cq",)),
+    "ASYNCHRONOUS_EVENTS": Capability((USER,), verbs=("get_async_event", "ack_async_event")),
+    "QP_ATTRIBUTES": Capability(
+        (USER,),
+        params={
+            "create_qp": ("qp_type", "sq_sig_all"),
+            "query_qp": ("mask",),
+            "modify_qp": tuple(VERBS["modify_qp"].optional - {"remote"}),
+        },
+    ),
+    "XRC": Capability((USER,), params={"create_qp": ("qp_type",)}),
+    "RAW_PACKET": Capability((USER,), params={"create_qp": ("qp_type",)}),
+}
+"""Every feature that softhca can have, in the order of ``hello``."""
+
+
+def declared(settings: Settings) -> tuple[str, ...]:
+    """The features that a device declares."""
+    return tuple(
+        name
+        for name, feature in FEATURES.items()
+        if settings.api in feature.apis and (feature.usual or name in settings.also) and name not in settings.without
+    )
+
+
+class Offer(NamedTuple):
+    """What a device offers, all its features taken together."""
+
+    declared: frozenset[str]
+    verbs: tuple[str, ...]
+    unknown: dict[str, frozenset[str]]  # by verb, the optional parameters that nothing brings
+    opcodes: frozenset[str]
+
+
+def offer(api: str, names: tuple[str, ...]) -> Offer:
+    """What the features of these names bring, and what every device of the API has."""
+    features = [FEATURES[name] for name in names]
+    brought = {verb for feature in features for verb in feature.verbs}
+    elsewhere = {verb for feature in FEATURES.values() for verb in feature.verbs}
+    elsewhere |= {verb for verb, apis in VERBS_OF_API.items() if api not in apis}
+    known = {(verb, param) for feature in features for verb, params in feature.params.items() for param in params}
+    unknown = {
+        name: frozenset(param for param in verb.optional if (name, param) not in known)
+        for name, verb in VERBS.items()
+        if name not in brought
+    }
+    return Offer(
+        frozenset(names),
+        tuple(verb for verb in VERBS if verb in brought or verb not in elsewhere),
+        {name: params for name, params in unknown.items() if params},
+        frozenset((*DATA, *(opcode for feature in features for opcode in feature.opcodes))),
+    )

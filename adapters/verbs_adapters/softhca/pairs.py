@@ -1,0 +1,232 @@
+"""The verbs of queue pairs: their life and their moves between states.
+
+Theory of operation
+-------------------
+A queue pair uses its protection domain, its completion queues and its shared receive queue, which cannot go before it.
+
+``modify_qp`` without a mask sets what the step requires, as the adapter of a real device would.  With a mask it sets
+exactly what the mask names: the move must be in :mod:`~verbs_adapters.softhca.transitions` with these attributes, and
+every value must fit; only then anything changes.  CUR_STATE has to say the truth.  While a queue pair in SQD is being
+drained, it can go to RESET and ERR only (rxe lets it go to ERR alone).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from verbs_adapters.softhca.arguments import Refused, access_bits
+from verbs_adapters.softhca.attributes import OF_BIT, chosen
+from verbs_adapters.softhca.objects import Objects, find
+from verbs_adapters.softhca.posting import MAX_SGE
+from verbs_adapters.softhca.qp import QueuePair
+from verbs_adapters.softhca.region import ACCESS_BITS
+from verbs_adapters.softhca.transitions import STATES, STEPS, Step
+
+Args = dict[str, Any]
+QPN_STRIDE = 7
+ILLEGAL_MOVES = frozenset({("INIT", "RTS"), ("RTR", "INIT"), ("ERR", "INIT")})
+SWAPPED = {"REMOTE_WRITE": "REMOTE_READ", "REMOTE_READ": "REMOTE_WRITE"}
+assert set(SWAPPED) < set(ACCESS_BITS)
+OPTIONAL_STATES = frozenset({"SQD", "SQE"})
+TYPE_FEATURE = {"RC": "", "UC": "UC", "UD": "UD", "XRC_SEND": "XRC", "XRC_RECV": "XRC", "RAW_PACKET": "RAW_PACKET"}
+"""By type of queue pair, the feature that it is of."""
+PEERED = frozenset({"RC", "UC", "XRC_SEND", "XRC_RECV"})
+RIGHTS = frozenset({"ACCESS_FLAGS"})
+LEAVING = frozenset({"RESET", "ERR"})
+LIMITS: dict[str, Callable[[QueuePair], int]] = {
+    "max_send_wr": lambda qp: qp.sq_size,
+    "max_recv_wr": lambda qp: qp.rq_size,
+    "max_send_sge": lambda _: MAX_SGE,
+    "max_recv_sge": lambda _: MAX_SGE,
+    "max_inline_data": lambda _: 0,
+}
+"""What CAP names; nothing sets it after creation."""
+
+
+class Pairs:
+    """What can be done with queue pairs."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._settings = objects.settings
+        self._faults = objects.faults
+        self._engine = objects.engine
+        self._next_qpn = objects.first_qpn
+        self._whole = "QP_ATTRIBUTES" in objects.offer.declared
+
+    # -- life --------------------------------------------------------------------------------------
+    def create_qp(self, args: Args) -> Args:
+        pd = find(self._objects.pds, args["pd"])
+        cqs = (find(self._objects.cqs, args["send_cq"]), find(self._objects.cqs, args["recv_cq"]))
+        srq = find(self._objects.srqs, args["srq"]) if args.get("srq") else None
+        kind = self._type(args.get("qp_type", "RC"))
+        slack, limit = self._settings.qp_slack, self._settings.max_qp_wr
+        if args["max_send_wr"] > limit or (srq is None and args["max_recv_wr"] > limit):
+            if "failed-create-leaks-cq-reference" in self._faults:
+                cqs[0].users += 1
+            raise Refused
+        self._objects.room(self._objects.qps)
+        sizes = (args["max_send_wr"] + slack, args["max_recv_wr"] + slack if srq is None else 0)
+        qp = QueuePair(self._new_qpn(), pd, cqs, sizes, type_=kind, srq=srq, sig_all=args.get("sq_sig_all", False))
+        for used in (pd, *cqs):
+            used.users += 1
+        if srq is not None:
+            srq.users += 1
+        if "new-qp-starts-in-init" in self._faults:
+            qp.state = "INIT"
+        qp.handle = self._objects.enter(self._objects.qps, qp)
+        self._objects.numbers[qp.num] = qp
+        return {
+            "qp": qp.handle,
+            "qp_num": qp.num,
+            "max_send_wr_actual": sizes[0],
+            "max_recv_wr_actual": sizes[1],
+        }
+
+    def _type(self, name: str) -> str:
+        feature = TYPE_FEATURE.get(name)
+        if feature is None:
+            raise Refused
+        if feature and feature not in self._objects.offer.declared:
+            raise Refused("EOPNOTSUPP")
+        return name
+
+    def _new_qpn(self) -> int:
+        number = self._next_qpn
+        self._next_qpn = 2 + (number - 2 + QPN_STRIDE) % ((1 << 24) - 2)
+        return number
+
+    def destroy_qp(self, args: Args) -> None:
+        qp = find(self._objects.qps, args["qp"])
+        qp.leave()
+        del self._objects.qps[args["qp"]]
+        del self._objects.numbers[qp.num]
+        self._engine.wake(qp.peer)
+        self._engine.stream.end(qp, qp.state)
+        qp.clear()
+        qp.state = "GONE"
+        qp.pd.users -= 1
+        for cq in (qp.send_cq, qp.recv_cq):
+            cq.users -= 1
+        if qp.srq is not None:
+            qp.srq.users -= 1
+        self._purge(qp)
+
+    def _purge(self, qp: QueuePair) -> None:
+        everyone = "destroy-purges-whole-cq" in self._faults
+        if self._settings.purge_cqes or everyone:
+            qp.send_cq.purge(None if everyone else qp)
+            qp.recv_cq.purge(None if everyone else qp)
+
+    # -- what is set ---------------------------------------------------------------------------------
+    def query_qp(self, args: Args) -> Args:
+        qp = find(self._objects.qps, args["qp"])
+        out: Args = {"state": qp.state}
+        if "mask" not in args:
+            return out
+        out |= {"qp_type": qp.type, "sq_sig_all": qp.sig_all, "sq_draining": qp.draining}
+        for bit in args["mask"]:
+            for name in OF_BIT.get(bit, ()):
+                out[name] = self._told(qp, name)
+        return out
+
+    def _told(self, qp: QueuePair, name: str) -> Any:
+        """What a query says of one attribute."""
+        if name == "access":
+            return [flag for flag, bit in ACCESS_BITS.items() if qp.access & bit]
+        if name == "cur_qp_state":
+            return qp.state
+        if name in LIMITS:
+            return LIMITS[name](qp)
+        return qp.attributes[name]
+
+    def modify_qp(self, args: Args) -> None:
+        qp = find(self._objects.qps, args["qp"])
+        mask = frozenset(args["mask"]) if "mask" in args else None
+        moves = mask is None or "STATE" in mask
+        state = args["state"] if moves else qp.state
+        if state not in STATES or (state in OPTIONAL_STATES and not self._whole):
+            if "unknown-state-is-error" not in self._faults:
+                raise Refused
+            state = "ERR"
+        step = self._step(qp, state)
+        if step is None or not self._takes(qp, step, mask, args):
+            if "refused-modify-takes-access" in self._faults:
+                qp.access = access_bits(args.get("access", ()))
+            raise Refused
+        rights = RIGHTS & step.taken if state == "INIT" else frozenset()
+        self._set(qp, *self._values(qp, step.required | rights if mask is None else mask, args))
+        if moves:
+            getattr(self, f"_to_{state.lower()}")(qp)
+        self._engine.wake_pair(qp)
+
+    def _step(self, qp: QueuePair, state: str) -> Step | None:
+        """The move to a state, if there is one."""
+        move = (qp.state, state)
+        if move in ILLEGAL_MOVES and "illegal-moves-accepted" in self._faults:
+            return STEPS[state, state, qp.type]
+        if move == ("RTS", "RTS") and "rts-to-rts-refused" in self._faults:
+            return None
+        if state == "INIT" and qp.reset_twice and "reset-twice-breaks-init" in self._faults:
+            return None
+        if qp.draining and state not in LEAVING:
+            return None
+        return STEPS.get((*move, qp.type))
+
+    def _takes(self, qp: QueuePair, step: Step, mask: frozenset[str] | None, args: Args) -> bool:
+        """Whether a move takes what a mask names, and the consumer knows where it starts."""
+        if mask is None:
+            return True
+        claimed = args.get("cur_qp_state", qp.state) if "CUR_STATE" in mask else qp.state
+        return step.required <= mask <= step.taken and claimed == qp.state
+
+    def _values(self, qp: QueuePair, bits: frozenset[str], args: Args) -> tuple[Args, QueuePair | None]:
+        """What is to be set, and the queue pair that a connection leads to."""
+        values, peer = chosen(bits, args, self._settings), qp.peer
+        if "access" in values:
+            values["access"] = access_bits(args.get("access", ()))
+        if "DEST_QPN" in bits and "dest_qp_num" in args:
+            peer = self._objects.numbers.get(values["dest_qp_num"])
+        elif "DEST_QPN" in bits:
+            peer = find(self._objects.qps, args.get("peer", 0))
+            values["dest_qp_num"] = peer.num
+        return values, peer
+
+    def _set(self, qp: QueuePair, values: Args, peer: QueuePair | None) -> None:
+        qp.attributes.update(values)
+        qp.peer = peer
+        if "access" in values:
+            qp.access = values["access"]
+            if "qp-rights-swapped" in self._faults:
+                qp.access = access_bits([SWAPPED.get(flag, flag) for flag in self._told(qp, "access")])
+        qp.expected = values.get("rq_psn", qp.expected)
+        qp.lanes.sent = values.get("sq_psn", qp.lanes.sent)
+
+    # -- moves ---------------------------------------------------------------------------------------
+    def _to_reset(self, qp: QueuePair) -> None:
+        qp.reset_twice = qp.state == "RESET"
+        self._engine.wake(qp.peer)  # whatever waits there finds nobody now
+        self._engine.stream.end(qp, qp.state)
+        qp.clear()
+        self._purge(qp)
+
+    def _to_init(self, qp: QueuePair) -> None:
+        qp.state = "INIT"
+
+    def _to_rtr(self, qp: QueuePair) -> None:
+        if "init-receives-lost" in self._faults:
+            qp.receives.clear()
+        qp.state = "RTR"
+
+    def _to_rts(self, qp: QueuePair) -> None:
+        qp.state = "RTS"
+
+    def _to_sqd(self, qp: QueuePair) -> None:
+        began, qp.state = qp.state == "RTS", "SQD"
+        qp.draining = qp.draining or began
+        if began and not qp.started:
+            self._engine.completer.drained(qp)
+
+    def _to_err(self, qp: QueuePair) -> None:
+        self._engine.completer.enter_error(qp)
