@@ -18,9 +18,9 @@ from unittest.mock import patch
 from verbs_adapters.softhca import mapping, objects
 from verbs_adapters.softhca.access import Protection
 from verbs_adapters.softhca.completer import Completer
+from verbs_adapters.softhca.execution import Execution
 from verbs_adapters.softhca.pairs import Pairs
 from verbs_adapters.softhca.qp import RESPONDING
-from verbs_adapters.softhca.responder import Responder
 
 
 # -- page translation (facts M2, M3, M6; B17: iova -> buffer is exact) ---------------------------------
@@ -64,7 +64,7 @@ def dma_key_works_remotely() -> Iterator[None]:
 # 4 poll_cq(B): SUCCESS, WITH_INVALIDATE, invalidate_rkey healthy k, faulty k2
 @contextmanager
 def invalidate_rkey_from_handle() -> Iterator[None]:
-    healthy = Responder._receive
+    healthy = Execution._receive
 
     def _receive(self: Any, qp: Any, request: Any) -> Any:
         response = healthy(self, qp, request)
@@ -74,7 +74,7 @@ def invalidate_rkey_from_handle() -> Iterator[None]:
                 qp.received[-1][1]["invalidate_rkey"] = region.key
         return response
 
-    with patch.object(Responder, "_receive", _receive):
+    with patch.object(Execution, "_receive", _receive):
         yield
 
 

@@ -16,9 +16,9 @@ from unittest.mock import patch
 
 from verbs_adapters.softhca.access import Protection
 from verbs_adapters.softhca.completer import SUCCESS, Completer
+from verbs_adapters.softhca.execution import Execution
 from verbs_adapters.softhca.pairs import Pairs
 from verbs_adapters.softhca.registrar import Registrar
-from verbs_adapters.softhca.responder import Responder
 
 
 # -- registration (facts K1, K4, 1.9: REG_MR with another index fails) -----------------------------------
@@ -61,13 +61,13 @@ def remote_offset_in_32_bits() -> Iterator[None]:
 # 5 poll_cq(B): SUCCESS, WITH_INVALIDATE, k   6 poll_cq(B): SUCCESS, wc_flags healthy [], faulty WITH_INVALIDATE
 @contextmanager
 def invalidate_flag_sticks() -> Iterator[None]:
-    healthy = Responder._receive
+    healthy = Execution._receive
     context: dict[Any, int] = {}  # per queue pair and life: what its responder context holds of the last SEND_WITH_INV
 
     def _receive(self: Any, qp: Any, request: Any) -> Any:
         before = len(qp.received)
         response = healthy(self, qp, request)
-        if response.status == SUCCESS and len(qp.received) > before:
+        if response is not None and response.status == SUCCESS and len(qp.received) > before:
             outputs = qp.received[-1][1]
             stale = context.get((qp, qp.life))
             if "invalidate_rkey" in outputs:
@@ -76,7 +76,7 @@ def invalidate_flag_sticks() -> Iterator[None]:
                 outputs.update(wc_flags=["WITH_INVALIDATE"], invalidate_rkey=stale)
         return response
 
-    with patch.object(Responder, "_receive", _receive):
+    with patch.object(Execution, "_receive", _receive):
         yield
 
 

@@ -34,7 +34,6 @@ from verbs_adapters.softhca.region import (
 
 if TYPE_CHECKING:
     from verbs_adapters.softhca.qp import QueuePair
-    from verbs_adapters.softhca.queue import Wqe
 
 
 class Sge(NamedTuple):
@@ -43,6 +42,21 @@ class Sge(NamedTuple):
     addr: int
     length: int
     lkey: int
+
+
+def part(sges: Sequence[Sge], offset: int, length: int) -> Sequence[Sge]:
+    """The elements, or parts of them, that hold so many bytes of a message from this offset on."""
+    if offset == 0:
+        return sges
+    parts: list[Sge] = []
+    for sge in sges:
+        skipped = min(offset, sge.length)
+        offset -= skipped
+        taken = min(sge.length - skipped, length)
+        length -= taken
+        if taken:
+            parts.append(Sge(sge.addr + skipped, taken, sge.lkey))
+    return parts
 
 
 class Target(NamedTuple):
@@ -83,11 +97,11 @@ class Protection:
         self._sink_asks_qp = iwarp and settings.sink_qp_right == "check" and "qp-rights-ignored" not in faults
 
     # -- local side --------------------------------------------------------------------------------
-    def check_read_sink(self, qp: QueuePair, wqe: Wqe) -> list[Piece]:
-        """Check where the answer to a READ is to go."""
-        if self._sink_asks_qp and wqe.length and not qp.access & REMOTE_WRITE:
+    def check_read_sink(self, qp: QueuePair, sges: Sequence[Sge], length: int) -> list[Piece]:
+        """Check where the answer to a READ, or so many bytes of it, is to go."""
+        if self._sink_asks_qp and length and not qp.access & REMOTE_WRITE:
             raise ProtectionError("the queue pair lets no peer write, which the answer to a READ is")
-        return self.check_local(qp.pd, wqe.sges, wqe.length, self._read_sink_rights)
+        return self.check_local(qp.pd, sges, length, self._read_sink_rights)
 
     def check_local(self, pd: ProtectionDomain, sges: Sequence[Sge], limit: int, rights: int = 0) -> list[Piece]:
         """Check the first `limit` bytes of a scatter/gather list for `rights`."""

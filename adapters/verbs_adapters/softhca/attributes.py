@@ -74,7 +74,7 @@ USUAL: dict[str, Any] = {
     **dict.fromkeys(("retry_cnt", "rnr_retry"), 7),
     **dict.fromkeys(("rq_psn", "sq_psn", "pkey_index", "dest_qp_num", "rate_limit", "en_sqd_async_notify"), 0),
     **dict.fromkeys(("dlid", "sl", "sgid_index"), 0),
-    **dict.fromkeys(("max_rd_atomic", "max_dest_rd_atomic"), 1),
+    **dict.fromkeys(("max_rd_atomic", "max_dest_rd_atomic"), 0),
     "qkey": 0x11111111,
     "path_mtu": "MTU_1024",
     "path_mig_state": "MIGRATED",
@@ -97,14 +97,17 @@ UNSET: dict[str, Any] = {
 
 
 @cache
-def _usual(bits: frozenset[str]) -> dict[str, Any]:
+def _usual(bits: frozenset[str], settings: Settings) -> dict[str, Any]:
     """The usual values of what some bits name."""
-    return {name: USUAL[name] for bit in bits for name in OF_BIT[bit] if name in USUAL}
+    most = settings.max_rd_atomic
+    usual = {**USUAL, "path_mtu": settings.mtu, "retry_cnt": settings.retries, "max_rd_atomic": most}
+    usual["max_dest_rd_atomic"] = most
+    return {name: usual[name] for bit in bits for name in OF_BIT[bit] if name in usual}
 
 
 def chosen(bits: frozenset[str], args: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
     """The values of the attributes that some bits name, as a call gives them."""
-    values = _usual(bits).copy()
+    values = _usual(bits, settings).copy()
     for name in values.keys() & args.keys():
         values[name] = args[name]
         _check(name, args[name], settings)

@@ -101,7 +101,12 @@ class Completer:
         qp.started.clear()
         qp.to_send.clear()
         qp.unacked.clear()
+        qp.outbound.resend.clear()
+        qp.outbound.paused = ""
         qp.lanes.cut()
+        if qp.inbound.receive is not None:  # half a message came
+            self._write(qp, qp.recv_cq, qp.inbound.receive, {"status": FLUSHED}, receive=True)
+            qp.inbound.receive = None
         if qp.srq is not None:
             self._events.tell("QP_LAST_WQE_REACHED", qp)
         elif "receives-not-flushed" in faults or ("no-flush-from-rtr" in faults and before != "RTS"):

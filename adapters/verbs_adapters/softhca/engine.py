@@ -3,9 +3,11 @@
 Theory of operation
 -------------------
 Posting only queues.  Everything else happens in micro-steps of queue pairs: start, transmit, deliver, take
-response, retire, retire receive, go to ERR with the stream, be drained, flush.  A micro-step is *enabled* when its
-queue pair can do it now.  The engine keeps the queue pairs that may have an enabled step, picks one by chance and
+response, resume, retire, retire receive, go to ERR with the stream, be drained, flush.  A micro-step is *enabled* when
+its queue pair can do it now.  The engine keeps the queue pairs that may have an enabled step, picks one by chance and
 one of its steps by chance, so that every legal interleaving can come up and two seeds give two schedules.
+
+When no queue pair has an enabled step, time passes until the next timer fires.
 
 A queue pair found without an enabled step leaves the set; whatever may enable one wakes it.  Nothing ever
 looks at all objects, so their number does not matter.
@@ -19,17 +21,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from verbs_adapters.softhca.access import Protection
+from verbs_adapters.softhca.answers import Answers
+from verbs_adapters.softhca.clock import Clock
 from verbs_adapters.softhca.completer import Completer
 from verbs_adapters.softhca.event import EventQueue
+from verbs_adapters.softhca.execution import Execution
 from verbs_adapters.softhca.keys import KeyTable
 from verbs_adapters.softhca.options import Settings
 from verbs_adapters.softhca.qp import QueuePair
 from verbs_adapters.softhca.registrar import Registrar
 from verbs_adapters.softhca.requester import Requester
 from verbs_adapters.softhca.responder import Responder
+from verbs_adapters.softhca.retry import Retry
 from verbs_adapters.softhca.stream import Stream
+from verbs_adapters.softhca.wire import Wire
 
 Step = Callable[[QueuePair], None]
+SENDING = frozenset({"RTS", "SQD"})
 STOPPED = frozenset({"SQE", "ERR"})
 STEPS_PER_CALL = (0, 0, 0, 1, 1, 2, 3, 6)
 
@@ -52,17 +60,15 @@ class Engine:
         self._members: set[QueuePair] = set()
         self.stream = Stream(settings, self.wake)
         self.completer = Completer(settings, chance, self.wake, self.stream, events)
-        self._requester = Requester(settings, protection, registrar)
-        self._responder = Responder(
-            settings,
-            keys,
-            protection,
-            registrar,
-            requester=self._requester,
-            completer=self.completer,
-            stream=self.stream,
-            events=events,
+        self._clock = Clock()
+        self._retry = Retry(self._clock, self.wake, self.completer, self.stream)
+        wire = Wire()
+        self._requester = Requester(settings, protection, registrar, wire)
+        self._answers = Answers(settings, protection, self._retry)
+        execution = Execution(
+            settings, keys, protection, registrar, completer=self.completer, stream=self.stream, events=events
         )
+        self._responder = Responder(settings, wire, execution, self._retry, self.stream, events)
 
     def wake(self, qp: QueuePair | None) -> None:
         """A queue pair may have become able to do something."""
@@ -99,14 +105,14 @@ class Engine:
             pass
 
     def _some(self) -> None:
-        if self._active:
+        if self._active or self._clock.waits:
             for _ in range(STEPS_PER_CALL[int(self._chance() * len(STEPS_PER_CALL))]):
                 if not self.step():
                     break
 
     # -- what --------------------------------------------------------------------------------------
     def step(self) -> bool:
-        """Do one enabled micro-step by chance; whether there was one."""
+        """Do one enabled micro-step by chance, or let time pass; whether there was anything to do."""
         active, chance = self._active, self._chance
         while active:
             position = int(chance() * len(active))
@@ -119,37 +125,37 @@ class Engine:
             last = active.pop()
             if last is not qp:
                 active[position] = last
-        return False
+        return self._clock.advance()
 
     def _enabled(self, qp: QueuePair) -> list[Step]:
         steps: list[Step] = []
         lanes = qp.lanes
-        if lanes.requests and self._responder.may_deliver(qp):
+        if lanes.requests:
             steps.append(self._deliver)
         if lanes.responses:
-            steps.append(self._requester.take_response)
+            steps.append(self._answers.take)
         elif qp.cut_off:
             steps.append(self.completer.enter_error)
         if qp.received:
             steps.append(self.completer.retire_receive)
         if qp.started and self._retirable(qp):
             steps.append(self.completer.retire)
-        if qp.pending or qp.to_send or qp.receives or qp.draining:
+        if qp.pending or qp.to_send or qp.unacked or qp.receives or qp.draining:
             self._add_queue_steps(qp, steps)
         return steps
 
     def _add_queue_steps(self, qp: QueuePair, steps: list[Step]) -> None:
         """Steps that the state allows: working on the send queue, draining it, or flushing."""
-        if qp.state == "RTS":
-            if qp.to_send:
+        if qp.state in SENDING:
+            if (qp.to_send or qp.outbound.resend) and self._requester.may_transmit(qp):
                 steps.append(self._requester.transmit)
-            if qp.pending and self._requester.may_start(qp):
+            if qp.outbound.paused == "receive" and self._responder.would_take(qp):
+                steps.append(self._retry.resume)
+            if qp.state == "SQD":
+                if qp.draining and not qp.started:
+                    steps.append(self.completer.drained)
+            elif qp.pending and self._requester.may_start(qp):
                 steps.append(self._requester.start)
-        elif qp.state == "SQD":
-            if qp.to_send:
-                steps.append(self._requester.transmit)
-            if qp.draining and not qp.started:
-                steps.append(self.completer.drained)
         elif qp.state in STOPPED:
             if qp.pending:
                 steps.append(self.completer.flush_send)

@@ -104,7 +104,7 @@ class Pairs:
         del self._objects.numbers[qp.num]
         self._engine.wake(qp.peer)
         self._engine.stream.end(qp, qp.state)
-        qp.clear()
+        self._forget(qp)
         qp.state = "GONE"
         qp.pd.users -= 1
         for cq in (qp.send_cq, qp.recv_cq):
@@ -112,6 +112,12 @@ class Pairs:
         if qp.srq is not None:
             qp.srq.users -= 1
         self._purge(qp)
+
+    def _forget(self, qp: QueuePair) -> None:
+        """Whatever the queue pair holds is gone; a shared queue has the slots of its receives back."""
+        if qp.srq is not None and self._settings.rq_slot == "poll":
+            qp.srq.used -= len(qp.received) + (qp.inbound.receive is not None)
+        qp.clear()
 
     def _purge(self, qp: QueuePair) -> None:
         everyone = "destroy-purges-whole-cq" in self._faults
@@ -201,14 +207,15 @@ class Pairs:
             if "qp-rights-swapped" in self._faults:
                 qp.access = access_bits([SWAPPED.get(flag, flag) for flag in self._told(qp, "access")])
         qp.expected = values.get("rq_psn", qp.expected)
-        qp.lanes.sent = values.get("sq_psn", qp.lanes.sent)
+        qp.outbound.psn = values.get("sq_psn", qp.outbound.psn)
+        qp.path.take(values)
 
     # -- moves ---------------------------------------------------------------------------------------
     def _to_reset(self, qp: QueuePair) -> None:
         qp.reset_twice = qp.state == "RESET"
         self._engine.wake(qp.peer)  # whatever waits there finds nobody now
         self._engine.stream.end(qp, qp.state)
-        qp.clear()
+        self._forget(qp)
         self._purge(qp)
 
     def _to_init(self, qp: QueuePair) -> None:

@@ -21,6 +21,7 @@ from collections import deque
 from typing import Any
 
 from verbs_adapters.softhca.attributes import UNSET
+from verbs_adapters.softhca.connection import Inbound, Outbound, Path
 from verbs_adapters.softhca.event import Element
 from verbs_adapters.softhca.queue import CompletionQueue, SharedReceives, Wqe
 from verbs_adapters.softhca.region import ProtectionDomain
@@ -40,11 +41,14 @@ class QueuePair(Element):
         "draining",
         "established",
         "expected",
+        "inbound",
         "lanes",
         "last_registered",
         "late_invalidations",
         "life",
         "num",
+        "outbound",
+        "path",
         "pd",
         "peer",
         "pending",
@@ -122,11 +126,20 @@ class QueuePair(Element):
         self.stalled = False  # a work request failed: nothing further is fetched
         self.receives: deque[Wqe] = deque() if self.srq is None else self.srq.receives
         self.received: deque[tuple[Wqe, dict[str, Any]]] = deque()
+        self.path = Path()
         self.lanes = Lanes()
-        self.expected = 0  # number of the next request from the peer
+        self.outbound = Outbound(psn=0)
+        self.inbound = Inbound()
+        self.expected = 0  # number of the next packet from the peer
         self.cut_off = False  # the peer ended the stream
         # only faults use these: what a broken device fails to forget
         self.posts = 0
         self.slot_access: dict[int, int] = {}
         self.last_registered: Any = None
         self.late_invalidations: list[Any] = []
+
+    def stop_sending(self, wqe: Wqe, status: str) -> None:
+        """A work request failed: nothing that is not sent yet will be, and nothing further is fetched."""
+        self.to_send.clear()
+        wqe.status = status
+        self.stalled = True

@@ -20,6 +20,10 @@ from verbs_adapters.softhca.region import Mapping, PageList, ProtectionDomain, R
 
 if TYPE_CHECKING:
     from verbs_adapters.softhca.qp import QueuePair
+    from verbs_adapters.softhca.wire import Request
+
+ANSWERED = frozenset({"RDMA_READ", "ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD"})
+"""What is done when its answer has come; an acknowledgement is not enough."""
 
 LOCAL_OPS = frozenset({"LOCAL_INV", "REG_MR", "FAST_REG_MR"})
 WC_OPCODE = {
@@ -27,6 +31,10 @@ WC_OPCODE = {
     "SEND_WITH_INV": "SEND",
     "RDMA_WRITE": "RDMA_WRITE",
     "RDMA_READ": "RDMA_READ",
+    "SEND_WITH_IMM": "SEND",
+    "RDMA_WRITE_WITH_IMM": "RDMA_WRITE",
+    "ATOMIC_CMP_AND_SWP": "COMP_SWAP",
+    "ATOMIC_FETCH_AND_ADD": "FETCH_ADD",
     "LOCAL_INV": "LOCAL_INV",
     "REG_MR": "REG_MR",
     "FAST_REG_MR": "REG_MR",
@@ -39,14 +47,19 @@ class Wqe:
 
     __slots__ = (
         "access",
+        "awaited",
         "byte_len",
+        "compare_add",
         "fence",
+        "imm_data",
         "invalidate_rkey",
         "iova_start",
         "key",
+        "last_psn",
         "length",
         "mapping",
         "opcode",
+        "packets",
         "page_list",
         "page_list_len",
         "page_shift",
@@ -57,6 +70,7 @@ class Wqe:
         "signaled",
         "solicited",
         "status",
+        "swap",
         "wr_id",
     )
 
@@ -72,6 +86,9 @@ class Wqe:
         self.length = 0
         self.remote_addr = 0
         self.rkey = 0
+        self.imm_data = 0
+        self.compare_add = 0
+        self.swap = 0
         self.invalidate_rkey = 0
         self.region: Region | None = None
         self.mapping: Mapping | None = None
@@ -81,6 +98,10 @@ class Wqe:
         self.page_list_len = 0
         self.page_shift = 0
         self.iova_start = 0
+        # when it has been sent: its packets, the number of the next answer it awaits, and of the last
+        self.packets: tuple[Request, ...] = ()
+        self.awaited = 0
+        self.last_psn = 0
 
 
 class Cqe:

@@ -1,15 +1,19 @@
-"""The requester: fetches work requests, puts requests on the wire, takes responses.
+"""The requester: fetches work requests, puts requests on the wire.
 
 Theory of operation
 -------------------
 A work request passes *start* (fetched from the queue; a memory management operation executes here) and, if
-it talks to the peer, *transmit* (its bytes are gathered and the request goes on the wire) and *response*.
-Each is one micro-step, in posting order, so other things may happen in between.
+it talks to the peer, *transmit* (its bytes are gathered, cut into packets of the path MTU, and put on the wire).
+Each is one micro-step, in posting order, so other things may happen in between.  Answers are taken by
+:mod:`~verbs_adapters.softhca.answers`; what has to be sent again comes before anything new
+(:mod:`~verbs_adapters.softhca.retry`).
 
 When may a work request start?  A memory management operation takes effect before the next work request
 starts.  LOCAL_INV, or one that asks for a fence, waits until everything before it is done; a registration
 until everything before it was sent.  With the option ``local_inv_early`` neither waits unless fenced, which
-the draft allows (8.2.2).  A fenced data request waits for all earlier READs.
+the draft allows (8.2.2).  A fenced data request waits for all earlier READs and atomics.
+
+READs and atomics are sent as long as not too many are unanswered: the responder keeps that many answers.
 
 When one fails, nothing further is fetched or sent; it reports when everything before it has.
 """
@@ -20,10 +24,11 @@ from verbs_adapters.softhca.access import Piece, Protection, ProtectionError
 from verbs_adapters.softhca.completer import SUCCESS
 from verbs_adapters.softhca.memory import BusFault
 from verbs_adapters.softhca.options import Settings
+from verbs_adapters.softhca.psn import MASK
 from verbs_adapters.softhca.qp import QueuePair
-from verbs_adapters.softhca.queue import LOCAL_OPS, Wqe
+from verbs_adapters.softhca.queue import ANSWERED, LOCAL_OPS, Wqe
 from verbs_adapters.softhca.registrar import OperationError, Registrar
-from verbs_adapters.softhca.wire import Request
+from verbs_adapters.softhca.wire import Request, Wire
 
 MAX_MESSAGE = 1 << 30
 
@@ -31,7 +36,8 @@ MAX_MESSAGE = 1 << 30
 class Requester:
     """The send side of every queue pair."""
 
-    def __init__(self, settings: Settings, protection: Protection, registrar: Registrar) -> None:
+    def __init__(self, settings: Settings, protection: Protection, registrar: Registrar, wire: Wire) -> None:
+        self._wire = wire
         self._settings = settings
         self._faults = settings.fault
         self._protection = protection
@@ -58,7 +64,7 @@ class Requester:
         if wqe.opcode in LOCAL_OPS:
             self._execute_local(qp, wqe)
             return
-        if wqe.opcode == "RDMA_READ":
+        if wqe.opcode in ANSWERED:
             qp.reads_out += 1
             if "bad-read-sink-unreported" in self._faults:
                 qp.to_send.append(wqe)
@@ -66,7 +72,8 @@ class Requester:
         try:
             self._pieces(qp, wqe)
         except ProtectionError:
-            self._fail(qp, wqe, "LOC_PROT_ERR")
+            wqe.status = "LOC_PROT_ERR"
+            qp.stalled = True
         else:
             qp.to_send.append(wqe)
 
@@ -82,71 +89,71 @@ class Requester:
     def _pieces(self, qp: QueuePair, wqe: Wqe) -> list[Piece]:
         if wqe.length > MAX_MESSAGE:
             raise ProtectionError(f"a message of {wqe.length} bytes; the largest is {MAX_MESSAGE}")
-        if wqe.opcode == "RDMA_READ":
-            return self._protection.check_read_sink(qp, wqe)
+        if wqe.opcode in ANSWERED:
+            return self._protection.check_read_sink(qp, wqe.sges, wqe.length)
         return self._protection.check_local(qp.pd, wqe.sges, wqe.length)
 
+    # -- sending -----------------------------------------------------------------------------------
+    def may_transmit(self, qp: QueuePair) -> bool:
+        """Whether something can go on the wire now."""
+        outbound = qp.outbound
+        if outbound.paused:
+            return False
+        if outbound.resend:
+            return True
+        return bool(qp.to_send) and not (outbound.reads >= qp.path.max_reads and qp.to_send[0].opcode in ANSWERED)
+
     def transmit(self, qp: QueuePair) -> None:
-        """Put the next request on the wire."""
+        """Put on the wire the next packet that is to be sent again, or the next message."""
+        resend = qp.outbound.resend
+        if resend:
+            self._wire.request(qp, resend.popleft())
+            return
         wqe = qp.to_send[0]
         data = b""
-        if wqe.opcode != "RDMA_READ":
+        if wqe.opcode not in ANSWERED:
             try:
                 data = self._protection.load(self._pieces(qp, wqe))
             except ProtectionError:
-                self._fail_sending(qp, wqe, "LOC_PROT_ERR")
+                qp.stop_sending(wqe, "LOC_PROT_ERR")
                 return
             except BusFault:
-                self._fail_sending(qp, wqe, "LOC_QP_OP_ERR")
+                qp.stop_sending(wqe, "LOC_QP_OP_ERR")
                 return
-        request = Request(wqe, wqe.opcode, qp.lanes.sent, data)
-        if wqe.opcode == "SEND_WITH_INV" and "inv-key-in-wrong-field" not in self._faults:
-            request.invalidate = wqe.invalidate_rkey
-        if wqe.opcode == "SEND_WITH_INV" and "send-inv-also-at-requester" in self._faults:
-            self._registrar.invalidate_by_index(wqe.invalidate_rkey)
-        qp.lanes.sent += 1
         qp.to_send.popleft()
         qp.unacked.append(wqe)
-        qp.lanes.requests.append(request)
+        self._cut(qp, wqe, data)
+        for packet in wqe.packets:
+            self._wire.request(qp, packet)
 
-    def take_response(self, qp: QueuePair) -> None:
-        """Take the next response: the oldest unanswered request is done."""
-        response = qp.lanes.responses.popleft()
-        wqe = qp.unacked.popleft()
-        assert wqe is response.wqe
-        if wqe.opcode == "RDMA_READ":
-            qp.reads_out = 0 if "fence-released-by-any-read" in self._faults else qp.reads_out - 1
-        status = response.status
-        if status == SUCCESS and wqe.opcode == "RDMA_READ":
-            status = self._scatter(qp, wqe, response.data)
-        if status == SUCCESS:
-            wqe.status = SUCCESS
-            wqe.byte_len = wqe.length
+    def _cut(self, qp: QueuePair, wqe: Wqe, data: bytes) -> None:
+        """Make a message's packets, and take the numbers of its packets and answers."""
+        outbound, mtu = qp.outbound, qp.path.mtu
+        psn = wqe.awaited = outbound.psn
+        if len(data) <= mtu:
+            wqe.packets = (Request(wqe, psn, qp.life, data),)
         else:
-            self.give_up(qp, wqe, status)
+            wqe.packets = _segments(wqe, psn, qp.life, data, mtu)
+        span = len(wqe.packets)
+        if wqe.opcode in ANSWERED:
+            outbound.reads += 1
+            span = max(1, -(-wqe.length // mtu)) if wqe.opcode == "RDMA_READ" else 1
+        elif wqe.opcode == "SEND_WITH_INV":
+            if "inv-key-in-wrong-field" not in self._faults:
+                wqe.packets[-1].invalidate = wqe.invalidate_rkey
+            if "send-inv-also-at-requester" in self._faults:
+                self._registrar.invalidate_by_index(wqe.invalidate_rkey)
+        wqe.last_psn = (psn + span - 1) & MASK
+        outbound.psn = (psn + span) & MASK
 
-    def _scatter(self, qp: QueuePair, wqe: Wqe, data: bytes) -> str:
-        try:
-            self._protection.store(self._pieces(qp, wqe), data)
-        except ProtectionError:
-            return SUCCESS if "bad-read-sink-unreported" in self._faults else "LOC_PROT_ERR"
-        except BusFault:
-            return "LOC_QP_OP_ERR"
-        return SUCCESS
 
-    def give_up(self, qp: QueuePair, wqe: Wqe, status: str) -> None:
-        """A request failed on the wire: what was sent after it must not be executed any more.
-
-        Responses stay: they answer earlier requests.
-        """
-        qp.lanes.requests.clear()
-        self._fail_sending(qp, wqe, status)
-
-    def _fail(self, qp: QueuePair, wqe: Wqe, status: str) -> None:
-        wqe.status = status
-        qp.stalled = True
-
-    def _fail_sending(self, qp: QueuePair, wqe: Wqe, status: str) -> None:
-        """A request that was sent, or was next to be, failed: nothing after it is sent."""
-        qp.to_send.clear()
-        self._fail(qp, wqe, status)
+def _segments(wqe: Wqe, psn: int, life: int, data: bytes, mtu: int) -> tuple[Request, ...]:
+    """The packets of a message that does not fit into one."""
+    packets = tuple(
+        Request(wqe, (psn + number) & MASK, life, data[offset : offset + mtu], offset)
+        for number, offset in enumerate(range(0, len(data), mtu))
+    )
+    for packet in packets:
+        packet.first = packet is packets[0]
+        packet.last = packet is packets[-1]
+    return packets

@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 from verbs_adapters.softhca.options import Settings
 from verbs_adapters.softhca.qp import RESPONDING, QueuePair
-from verbs_adapters.softhca.wire import Response
+from verbs_adapters.softhca.wire import NOT_READY, Response
 
 SUCCESS = "SUCCESS"
 
@@ -50,8 +50,8 @@ class Stream:
         A SEND or RDMA_WRITE may count as done when it was handed to the stream (draft 8.2.2 rule 11), so it
         may have succeeded by then.
         """
-        if not self.exists or response.status == SUCCESS or self._failed_wr == "remote":
+        if not self.exists or response.status in (SUCCESS, NOT_READY) or self._failed_wr == "remote":
             return response
         if self._failed_wr == "early" and response.wqe.opcode != "RDMA_READ":
-            return Response(response.wqe, SUCCESS)
+            return Response(response.wqe, response.psn, SUCCESS)
         return None

@@ -1,60 +1,88 @@
-"""The wire: messages under way between two connected queue pairs.
+"""The wire: packets under way between queue pairs.
 
 Theory of operation
 -------------------
-Each direction has two lanes, one for requests and one for responses, each in order and without loss.  They
-are apart because a request that has to wait (its receiver has no receive posted) must not hold up answers
-to the receiver's own requests.  A request stays at the head of its lane until the responder takes it; each
-time it is offered in vain to a peer that does not answer counts as one transmission, so that loss can be
-added by dropping at the head.
+Each queue pair has two lanes, one for the request packets that it sent and one for the responses that come back.
+Packets are objects and hold their bytes as they were when they were sent; a healthy wire builds nothing from them.
+A lane keeps the order, as a path through a subnet does.
 
-Requests are numbered per connection.  The responder takes only the number it expects; that is what keeps
-messages of an earlier connection out of a later one.
+A message is as many packets as its bytes need at the path MTU, at least one, each with the next sequence number; a
+READ is one request packet and takes as many numbers as its answer has packets.  A packet also carries the life of
+its queue pair, which stands for what a starting number drawn anew with each connection does: it keeps packets of an
+earlier connection out of a later one.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from typing import TYPE_CHECKING
 
 from verbs_adapters.softhca.queue import Wqe
 
+if TYPE_CHECKING:
+    from verbs_adapters.softhca.qp import QueuePair
+
 
 class Request:
-    """A request message: SEND, RDMA_WRITE or RDMA_READ."""
+    """A request packet: all or a part of a SEND or RDMA_WRITE, or a whole RDMA_READ or atomic."""
 
-    __slots__ = ("data", "invalidate", "number", "opcode", "tries", "wqe")
+    __slots__ = ("data", "first", "invalidate", "last", "life", "offset", "opcode", "psn", "wqe")
 
-    def __init__(self, wqe: Wqe, opcode: str, number: int, data: bytes) -> None:
+    def __init__(self, wqe: Wqe, psn: int, life: int, data: bytes, offset: int = 0) -> None:
         self.wqe = wqe
-        self.opcode = opcode
-        self.number = number
+        self.opcode = wqe.opcode
+        self.psn = psn
+        self.life = life
         self.data = data
+        self.offset = offset  # of its bytes in the message
+        self.first = True
+        self.last = True
         self.invalidate: int | None = None
-        self.tries = 0
 
 
 class Response:
-    """The answer to one request: an acknowledgement, a refusal, or the data of a READ."""
+    """What comes back: an acknowledgement, a refusal, or data of a READ or atomic.
 
-    __slots__ = ("data", "status", "wqe")
+    ``status`` is SUCCESS, the status that a refusal has at the requester, SEQUENCE (a packet is missing, ``psn`` is
+    expected) or NOT_READY (there is no receive; ``data`` is the code of the pause).  ``data`` is None for what carries
+    none.
+    """
 
-    def __init__(self, wqe: Wqe, status: str, data: bytes = b"") -> None:
+    __slots__ = ("data", "psn", "status", "wqe")
+
+    def __init__(self, wqe: Wqe, psn: int, status: str, data: bytes | None = None) -> None:
         self.wqe = wqe
+        self.psn = psn
         self.status = status
         self.data = data
 
 
-class Lanes:
-    """What is under way for one queue pair: requests it sent, responses coming back to it."""
+SEQUENCE = "sequence error"
+NOT_READY = "receiver not ready"
 
-    __slots__ = ("requests", "responses", "sent")
+
+class Lanes:
+    """What is under way for one queue pair: packets it sent, responses coming back to it."""
+
+    __slots__ = ("requests", "responses")
 
     def __init__(self) -> None:
         self.requests: deque[Request] = deque()
         self.responses: deque[Response] = deque()
-        self.sent = 0
 
     def cut(self) -> None:
         """Lose everything under way, as when the requester no longer cares."""
         self.requests.clear()
         self.responses.clear()
+
+
+class Wire:
+    """Puts packets into lanes."""
+
+    def request(self, sender: QueuePair, packet: Request) -> None:
+        """A packet of this queue pair sets out."""
+        sender.lanes.requests.append(packet)
+
+    def response(self, requester: QueuePair, packet: Response) -> None:
+        """A response to this queue pair sets out."""
+        requester.lanes.responses.append(packet)
