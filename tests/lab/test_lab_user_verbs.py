@@ -41,7 +41,9 @@ def user(guest: RemoteBackend) -> Consumer:
 def test_the_device_says_what_it_has(guest: RemoteBackend, user: Consumer) -> None:
     hello = guest.hello()
     assert hello.contract == "1.1"
-    assert {"SRQ", "UC", "UD", "ATOMIC", "MEM_WINDOW", "MEM_WINDOW_TYPE_2B", "RESIZE_CQ"} <= set(hello.capabilities)
+    asked = {"SRQ", "UC", "UD", "ATOMIC", "MEM_WINDOW", "MEM_WINDOW_TYPE_2B", "RESIZE_CQ", "INLINE_DATA"}
+    passed_on = {"COMPLETION_CHANNELS", "ASYNCHRONOUS_EVENTS", "QP_ATTRIBUTES", "IMMEDIATE_DATA", "SGE_LISTS"}
+    assert asked | passed_on <= set(hello.capabilities)
     assert "REREG_MR" not in hello.capabilities
     assert user.do("query_device")["max_qp_wr"] == hello.limits["max_qp_wr"]
     port = user.do("query_port")

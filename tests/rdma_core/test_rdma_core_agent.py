@@ -63,6 +63,7 @@ def test_hello_tells_the_device(fake: Open) -> None:
     assert (hello.name, hello.device, hello.firmware) == ("rdma-core", "fake0", "1.2.3")
     assert (hello.api, hello.transport) == (("linux-user",), ("roce",))
     assert (hello.limits["max_qp_wr"], hello.limits["max_mr_size"]) == (64, 2**64 - 1)
+    assert hello.limits["phys_port_cnt"] == 1
 
 
 def test_a_message(fake: Open) -> None:

@@ -78,7 +78,9 @@ def region(backend: RemoteBackend, pd: int) -> Out:
 def test_what_the_device_has_is_said_and_tried(agent: RemoteBackend) -> None:
     capabilities = agent.hello().capabilities
     declared = {"ATOMIC", "MEM_WINDOW", "MEM_WINDOW_TYPE_2B", "SRQ"}
-    assert set(capabilities) == {*declared, "ACCESS_FLAGS", "REREG_MR", "RESIZE_CQ", "UD"}
+    passed_on = {"ACCESS_FLAGS", "ASYNCHRONOUS_EVENTS", "COMPLETION_CHANNELS", "IMMEDIATE_DATA", "QP_ATTRIBUTES"}
+    passed_on |= {"REQUEST_LISTS", "RNR_RETRY", "SGE_LISTS"}
+    assert set(capabilities) == {*declared, *passed_on, "INLINE_DATA", "REREG_MR", "RESIZE_CQ", "UD"}
 
 
 def test_the_device_is_asked(backend: RemoteBackend) -> None:

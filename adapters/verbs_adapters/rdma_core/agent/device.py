@@ -128,7 +128,7 @@ class Opened:
         limits = {
             name: getattr(self.attr, name)
             for name in (field[0] for field in DeviceAttr._fields_)
-            if name.startswith("max_") and getattr(self.attr, name) >= 0
+            if name.startswith(("max_", "phys_port_cnt")) and getattr(self.attr, name) >= 0
         }
         return {
             "contract": CONTRACT,

@@ -30,6 +30,12 @@ LIMITS = words(
     max_srq_sge max_qp_rd_atom max_qp_init_rd_atom max_pkeys phys_port_cnt
     """
 )
+PASSED_ON = words(
+    """
+    ACCESS_FLAGS ASYNCHRONOUS_EVENTS COMPLETION_CHANNELS IMMEDIATE_DATA QP_ATTRIBUTES REQUEST_LISTS RNR_RETRY SGE_LISTS
+    """
+)
+"""Capabilities of every device under libibverbs: what they name is passed on to it as it came."""
 
 
 class Inquiry(Regions):
@@ -80,7 +86,7 @@ class Features:
         names = flags_in(attr.device_cap_flags, DEVICE_FLAGS)
         names += ["SRQ"] if attr.max_srq > 0 else []
         names += ["ATOMIC"] if attr.atomic_cap else []
-        names += ["ACCESS_FLAGS"]  # the agent passes them on
+        names += PASSED_ON
         with contextlib.suppress(Errno):
             names += self._tried()
         return sorted(names)
@@ -88,19 +94,24 @@ class Features:
     def _tried(self) -> Iterator[str]:
         pd = made(self._library.ibv_alloc_pd(self._opened.address))
         cq = made(self._library.ibv_create_cq(self._opened.address, 2, None, None, 0))
-        for kind in ("UC", "UD"):
-            init = QpInitAttr(qp_type=QP_TYPES[kind], send_cq=address_of(cq), recv_cq=address_of(cq))
-            init.cap.max_send_wr = init.cap.max_recv_wr = init.cap.max_send_sge = init.cap.max_recv_sge = 1
-            qp = self._library.ibv_create_qp(pd, c.byref(init))
-            if qp:
-                self._library.ibv_destroy_qp(qp)
-                yield kind
+        tries = (("UC", "UC", 0), ("UD", "UD", 0), ("INLINE_DATA", "RC", 1))
+        yield from (name for name, kind, inline in tries if self._makes_qp(pd, cq, kind, inline))
         if not self._library.ibv_resize_cq(cq, 4):
             yield "RESIZE_CQ"
         self._library.ibv_destroy_cq(cq)
         if self._changes_regions(pd):
             yield "REREG_MR"
         self._library.ibv_dealloc_pd(pd)
+
+    def _makes_qp(self, pd: Any, cq: Any, kind: str, inline: int) -> bool:
+        """Whether there are queue pairs of a type, and with so much inline data."""
+        init = QpInitAttr(qp_type=QP_TYPES[kind], send_cq=address_of(cq), recv_cq=address_of(cq))
+        init.cap.max_send_wr = init.cap.max_recv_wr = init.cap.max_send_sge = init.cap.max_recv_sge = 1
+        init.cap.max_inline_data = inline
+        qp = self._library.ibv_create_qp(pd, c.byref(init))
+        if qp:
+            self._library.ibv_destroy_qp(qp)
+        return bool(qp) and init.cap.max_inline_data >= inline
 
     def _changes_regions(self, pd: Any) -> bool:
         page = c.create_string_buffer(4096)
