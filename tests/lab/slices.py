@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from verbs_conformance import program as programs
 from verbs_reports.records import Rule
 from verbs_reports.results import Results, read
 
@@ -18,6 +19,9 @@ EVERYTHING = os.environ.get("VERBSPEC_LAB") == "all"
 
 # Directed and regression programs, in short all whose names do not begin with `sweep/`.
 NO_SWEEP = ("--select", "[!s]*", "--select", "s[!w]*")
+
+FEATURES_OF = "linux-user"
+"""The API under which soft-RoCE has features."""
 
 ROUNDS = 3 if EVERYTHING else 1
 """How often the slice is judged on the default guest; elsewhere it is judged once."""
@@ -50,6 +54,15 @@ class Slice(NamedTuple):
         """The applicable rules that certainly fired, and those that did not; a `may` demands nothing."""
         applicable = [r for r in self.results.rules if r.verdict != "unsupported" and r.level != "may"]
         return [r for r in applicable if r.fired], [r for r in applicable if not r.fired]
+
+
+def of_features(*, wanted: bool) -> list[str]:
+    """The selection of the user verbs' programs that need features, or of those that need none."""
+    found = [p for p in programs.shipped("programs") if not p.peril and p.applies(FEATURES_OF, "roce")]
+    names = {p.name for p in found if bool(p.feature) is wanted} - {
+        p.name for p in found if bool(p.feature) is not wanted
+    }
+    return [word for name in sorted(names) for word in ("--select", name)]
 
 
 def command(out: Path, *arguments: str, rounds: int = 1) -> list[str]:

@@ -100,8 +100,9 @@ CRASHES = [
         for kernel in ("6.1", "6.12", "7.2")
     ),
     *((Case(driver, "7.2"), "regress/unknown-state", "array-index-out-of-bounds") for driver in ("rxe", "siw")),
+    (Case("rxe", "6.1", "linux-user"), "regress/unbound-without-region", "SIGSEGV during `bind_mw`"),
 ]
-"""What takes a kernel down, or makes it report itself; no waiver is for such a thing."""
+"""What takes a kernel or a process down, or makes a kernel report itself; no waiver is for such a thing."""
 
 
 @pytest.mark.parametrize(("case", "name", "report"), CRASHES)

@@ -1,4 +1,4 @@
-"""The slice judged on soft-RoCE, over kernel verbs and over user verbs."""
+"""The slice judged on soft-RoCE, over kernel verbs and over user verbs; features are in test_lab_features."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ APIS = {"linux-kernel": "rxe_6_1", "linux-user": "rxe_6_1_user"}
 @pytest.fixture(scope="module", params=APIS)
 def rxe(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> slices.Slice:
     """One run on the default guest."""
-    return slices.run(tmp_path_factory.mktemp("rxe"), "-o", f"api={request.param}", rounds=slices.ROUNDS)
+    selected = slices.of_features(wanted=False) if request.param == slices.FEATURES_OF else slices.NO_SWEEP
+    return slices.run(tmp_path_factory.mktemp("rxe"), "-o", f"api={request.param}", *selected, rounds=slices.ROUNDS)
 
 
 def test_the_run_is_whole_and_nothing_of_ours_broke(rxe: slices.Slice) -> None:
