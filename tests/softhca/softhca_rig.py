@@ -55,7 +55,7 @@ class Rig:
         assert isinstance(answer, Answer), answer
         if verb == "poll_cq" and answer.out.get("n"):
             self.polled.append((args["cq"], answer.out))
-        elif verb.startswith("post_") and answer.result == "0":
+        elif verb in ("post_send", "post_recv") and answer.result == "0":
             self.accepted.append((args["qp"], verb, args["wr_id"], args.get("signaled", True)))
         return answer
 
