@@ -10,6 +10,7 @@ A device that died (a fault does that) answers :class:`Trouble` until it is rese
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from verbs_adapters.contract import (
@@ -35,6 +36,7 @@ from verbs_adapters.softhca.pairs import Pairs
 from verbs_adapters.softhca.posting import MAX_SGE, Posting
 from verbs_adapters.softhca.region import MAX_PAGE_SHIFT, MIN_PAGE_SHIFT
 from verbs_adapters.softhca.srq import Srqs
+from verbs_adapters.softhca.threads import Workers
 
 VERSION = "0.1"
 FIRST_SEED = 0
@@ -61,6 +63,9 @@ class SoftHca:
             if hasattr(owner, verb)
         ]
         self._start(FIRST_SEED)
+        self._workers: Workers | None = None
+        if self._settings.threads:
+            self._workers = Workers(self._settings.threads, self._step, self._died)
 
     def _start(self, seed: int) -> None:
         self._objects = Objects(self._settings, seed, self._offer)
@@ -86,12 +91,25 @@ class SoftHca:
     def reset(self, seed: int) -> Trouble | None:
         """A fresh device context."""
         self._require_open()
-        self._start(seed)
+        if self._workers is None:
+            self._start(seed)
+        else:
+            self._workers.perform(partial(self._start, seed))
         return None
 
     def call(self, verb: str, args: Mapping[str, Value]) -> Answer | Trouble:
-        """Perform one verb."""
+        """Perform one verb; in the threaded mode from any thread."""
         self._require_open()
+        workers = self._workers
+        if workers is None:
+            return self._call(verb, args)
+        answer = workers.perform(partial(self._call, verb, args))
+        if verb == "settle":
+            workers.rest()
+        workers.give_way(empty=isinstance(answer, Answer) and answer.out.get("n") == 0)
+        return answer
+
+    def _call(self, verb: str, args: Mapping[str, Value]) -> Answer | Trouble:
         if self._crash is not None:
             return self._crash
         unknown = self._offer.unknown.get(verb)
@@ -110,14 +128,36 @@ class SoftHca:
                 return Answer(refusal.errno)
             self._engine.after_call()
         except DeviceCrash as crash:
-            self._crash = Trouble("crash", "backend", f"softhca ended during {verb}: {crash}")
-            return self._crash
+            return self._died(crash, f"during {verb}")
         return Answer(OK) if out is None else Answer(OK, out)
+
+    def wait(self, channel: int, seconds: float) -> bool:
+        """Sleep until a completion channel has an event, at most so long; whether it has one.
+
+        Without threads nothing happens while the caller sleeps, so the device runs until it has one or is idle."""
+        self._require_open()
+        told = self._objects.channels.get(channel)
+        if told is None:
+            raise AdapterError(f"softhca was asked to wait on the channel {channel}, which it does not have")
+        if self._workers is not None:
+            return self._workers.wait(told.has_event, seconds)
+        while not told.has_event() and self._engine.step():
+            pass
+        return told.has_event()
+
+    def _step(self) -> bool:
+        return self._crash is None and self._engine.step()
+
+    def _died(self, crash: DeviceCrash, when: str = "on its own") -> Trouble:
+        self._crash = Trouble("crash", "backend", f"softhca ended {when}: {crash}")
+        return self._crash
 
     def close(self) -> None:
         """Give everything back."""
         self._require_open()
         self._open = False
+        if self._workers is not None:
+            self._workers.close()
 
     def _require_open(self) -> None:
         if not self._open:

@@ -13,7 +13,8 @@ A queue pair found without an enabled step leaves the set; whatever may enable o
 looks at all objects, so their number does not matter.
 
 ``pace`` says how many steps a verb call brings: some by chance, none but for polls, or all there are.  A poll
-that would find its queue empty makes at least one step happen, so that polling gets everything done.
+that would find its queue empty makes at least one step happen, so that polling gets everything done.  In the threaded
+mode calls bring none (:mod:`~verbs_adapters.softhca.threads`).
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Engine:
         registrar: Registrar,
         events: EventQueue,
     ) -> None:
-        self._pace = settings.pace
+        self._pace = "threads" if settings.threads else settings.pace
         self._chance = chance
         self._active: list[QueuePair] = []
         self._members: set[QueuePair] = set()
@@ -96,12 +97,12 @@ class Engine:
         """Time passes while the consumer polls; work gets done even if nothing else is called."""
         if self._pace == "lazy":
             self._some()
-        if empty:
+        if empty and self._pace != "threads":
             self.step()
 
     def settle(self) -> None:
-        """Run until nothing is enabled."""
-        while self.step():
+        """Run until nothing is enabled; threads do so while the caller waits."""
+        while self._pace != "threads" and self.step():
             pass
 
     def _some(self) -> None:

@@ -47,6 +47,9 @@ OPTIONS: dict[str, Option] = {
     ),
     "also": Option("", (), "comma list of features to have besides the usual ones; see FEATURES"),
     "without": Option("", (), "comma list of features not to have"),
+    "threads": Option(
+        "0", (), "how many threads run the engine while calls are made; with 0 the calls run it, by `pace`"
+    ),
     "fault": Option("", (), "comma list of faults to switch on; see FAULTS"),
     # -- sizes -------------------------------------------------------------------------------------
     "max_qp_wr": Option("1024", (), "largest send or receive queue"),
@@ -141,6 +144,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     api: str
     transport: str
     pace: str
+    threads: int
     also: frozenset[str]
     without: frozenset[str]
     fault: frozenset[str]

@@ -126,6 +126,10 @@ class Channel:
         self.told: deque[CompletionQueue] = deque()
         self.users = 0
 
+    def has_event(self) -> bool:
+        """Whether there is an event to take."""
+        return any(not cq.gone for cq in self.told)
+
     def take(self) -> CompletionQueue | None:
         """The next queue that has an event; those that are gone are passed over."""
         while self.told:
