@@ -9,8 +9,8 @@ A verb call is checked (:mod:`~verbs_adapters.softhca.arguments`) and dispatched
 (:mod:`~verbs_adapters.softhca.posting`).  Posting only queues.  An engine
 (:mod:`~verbs_adapters.softhca.engine`) does the rest in micro-steps chosen by seeded chance: the requester
 fetches work requests and sends requests over the wire, the responder executes them, the completer writes
-completion queue entries and flushes; with ``threads`` it does so beside the calls; an iWARP ``stream`` ends for both sides.  Keys, regions and access
-checks live in ``keys``, ``region``, ``registrar`` and ``access``; bytes in ``memory``.
+completion queue entries and flushes; with ``threads`` it does so beside the calls; an iWARP ``stream`` ends for both
+sides.  Keys, regions and access checks live in ``keys``, ``region``, ``registrar`` and ``access``; bytes in ``memory``.
 
 Where the sources leave a device free, an option chooses (``options``); what a broken device would do is a
 named fault in the same one code path (``faults``).  Decisions and their sources: ``README.md`` beside this.
