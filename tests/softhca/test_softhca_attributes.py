@@ -199,3 +199,26 @@ def test_without_the_feature_there_are_no_masks_and_no_drained_state() -> None:
     assert rig.result("modify_qp", qp=rig.a, state="RTS", mask=["STATE"]) == "EOPNOTSUPP"
     assert rig.result("query_qp", qp=rig.a, mask=[]) == "EOPNOTSUPP"
     assert rig.move(rig.a, "SQD") == "EINVAL"
+
+
+# -- the device and its port ------------------------------------------------------------------------------
+def test_the_device_answers_what_it_promises() -> None:
+    rig = Rig(api="linux-user", max_qp_wr="77")
+    told, promised = rig.do("query_device"), rig.hca.hello().limits
+    assert told["max_qp_wr"] == 77
+    assert promised.items() <= told.items()
+    assert told["device_cap_flags"] & 1 << 13  # SRQ_RESIZE
+    plain = Rig(api="linux-user", without="SRQ_RESIZE,ATOMIC").do("query_device")
+    assert (plain["device_cap_flags"] & 1 << 13, plain["atomic_cap"]) == (0, "NONE")
+
+
+def test_the_port_limits_the_path() -> None:
+    rig = Masked("INIT", port_mtu="MTU_2048")
+    port = rig.do("query_port")
+    assert (port["state"], port["active_mtu"], port["link_layer"]) == ("PORT_ACTIVE", "MTU_2048", "ETHERNET")
+    assert rig.do("query_gid", index=port["gid_tbl_len"] - 1)["gid"] == rig.do("query_gid", port_num=1)["gid"]
+    for verb, wrong in (("query_port", {"port_num": 2}), ("query_gid", {"index": port["gid_tbl_len"]})):
+        assert rig.result(verb, **wrong) == "EINVAL"
+    mask = ["STATE", *sorted(STEPS["INIT", "RTR", "RC"].required)]
+    assert rig.modify(mask, "RTR", path_mtu="MTU_4096") == "EINVAL"
+    assert rig.modify(mask, "RTR", path_mtu="MTU_2048") == "0"

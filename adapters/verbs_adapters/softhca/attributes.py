@@ -20,7 +20,8 @@ from typing import Any
 from verbs_adapters.softhca.arguments import Refused
 from verbs_adapters.softhca.options import Settings
 
-PORTS = PKEYS = GIDS = 1
+PORTS = PKEYS = GIDS = LID = 1
+GID = "fe800000000000000002c9fffe000001"
 PSN_BITS = 24
 MTUS = ("MTU_256", "MTU_512", "MTU_1024", "MTU_2048", "MTU_4096")
 MIGRATION = ("MIGRATED", "REARM", "ARMED")
@@ -52,7 +53,7 @@ OF_BIT: dict[str, tuple[str, ...]] = {
     "RATE_LIMIT": ("rate_limit",),
 }
 
-ENUMERATORS: dict[str, tuple[str, ...]] = {"path_mtu": MTUS, "path_mig_state": MIGRATION}
+ENUMERATORS: dict[str, tuple[str, ...]] = {"path_mig_state": MIGRATION}
 
 RANGES: dict[str, range] = {
     **dict.fromkeys(("port_num", "alt_port_num"), range(1, PORTS + 1)),
@@ -81,7 +82,7 @@ USUAL: dict[str, Any] = {
     "min_rnr_timer": 12,
     "hop_limit": 64,
     "is_global": True,
-    "dgid": "00" * 16,
+    "dgid": GID,
     "access": (),
 }
 """What is set where a call does not say."""
@@ -127,6 +128,8 @@ def _check(name: str, value: Any, settings: Settings) -> None:
         fits = value in RANGES[name]
     elif name in ENUMERATORS:
         fits = value in ENUMERATORS[name]
+    elif name == "path_mtu":
+        fits = value in MTUS[: MTUS.index(settings.port_mtu) + 1]
     elif name in ("max_rd_atomic", "max_dest_rd_atomic"):
         fits = value <= settings.max_rd_atomic
     else:

@@ -34,6 +34,9 @@ PAGE_LISTS = ("alloc_fast_reg_page_list", "free_fast_reg_page_list", "set_page_l
 VERBS_OF_API = {"reg_mr": (USER,)}
 """Verbs that no feature brings and that only some APIs have."""
 
+EVERYWHERE = {("query_port", "port_num"), ("query_gid", "port_num"), ("query_gid", "index")}
+"""Optional parameters that every device has, by their verb."""
+
 FEATURES: dict[str, Capability] = {
     "MEM_MGT_EXTENSIONS": Capability(
         (KERNEL,),
@@ -96,7 +99,9 @@ def offer(api: str, names: tuple[str, ...]) -> Offer:
     brought = {verb for feature in features for verb in feature.verbs}
     elsewhere = {verb for feature in FEATURES.values() for verb in feature.verbs}
     elsewhere |= {verb for verb, apis in VERBS_OF_API.items() if api not in apis}
-    known = {(verb, param) for feature in features for verb, params in feature.params.items() for param in params}
+    known = EVERYWHERE | {
+        (verb, param) for feature in features for verb, params in feature.params.items() for param in params
+    }
     unknown = {
         name: frozenset(param for param in verb.optional if (name, param) not in known)
         for name, verb in VERBS.items()

@@ -24,24 +24,22 @@ from verbs_adapters.contract import (
 )
 from verbs_adapters.softhca.access import DeviceCrash
 from verbs_adapters.softhca.arguments import Refused, check
-from verbs_adapters.softhca.attributes import PKEYS, PORTS
 from verbs_adapters.softhca.capabilities import declared, offer
 from verbs_adapters.softhca.channel import Channels
 from verbs_adapters.softhca.cq import Cqs
 from verbs_adapters.softhca.event import Events
-from verbs_adapters.softhca.memory import MAX_BUFFER
 from verbs_adapters.softhca.objects import Objects
-from verbs_adapters.softhca.options import Settings, parse
+from verbs_adapters.softhca.options import parse
 from verbs_adapters.softhca.pairs import Pairs
-from verbs_adapters.softhca.posting import MAX_SGE, Posting
-from verbs_adapters.softhca.region import MAX_PAGE_SHIFT, MIN_PAGE_SHIFT
+from verbs_adapters.softhca.port import Ports, limits
+from verbs_adapters.softhca.posting import Posting
 from verbs_adapters.softhca.srq import Srqs
 from verbs_adapters.softhca.threads import Workers
 
 VERSION = "0.1"
 FIRST_SEED = 0
 
-OWNERS = (Cqs, Channels, Pairs, Srqs, Events, Posting)
+OWNERS = (Ports, Cqs, Channels, Pairs, Srqs, Events, Posting)
 """Whose methods the verbs are, besides those of Objects; softhca has not all verbs of the contract."""
 
 
@@ -85,7 +83,7 @@ class SoftHca:
             api=(settings.api,),
             transport=(settings.transport,),
             capabilities=self._declared,
-            limits=_limits(settings),
+            limits=limits(settings),
         )
 
     def reset(self, seed: int) -> Trouble | None:
@@ -162,35 +160,3 @@ class SoftHca:
     def _require_open(self) -> None:
         if not self._open:
             raise AdapterError("softhca was called after close; nothing may be called afterwards")
-
-
-def _limits(settings: Settings) -> dict[str, int]:
-    sizes = range(MIN_PAGE_SHIFT, MAX_PAGE_SHIFT + 1)
-    objects = settings.max_objects
-    limits = {
-        "max_qp": objects,
-        "max_cq": objects,
-        "max_mr": objects,
-        "max_pd": objects,
-        "max_srq": objects,
-        "max_qp_wr": settings.max_qp_wr,
-        "max_cqe": settings.max_cqe,
-        "max_sge": MAX_SGE,
-        "max_sge_rd": min(settings.max_sge_rd, MAX_SGE),
-        "max_srq_wr": settings.max_srq_wr,
-        "max_srq_sge": settings.max_srq_sge,
-        "max_qp_rd_atom": settings.max_rd_atomic,
-        "max_qp_init_rd_atom": settings.max_rd_atomic,
-        "max_pkeys": PKEYS,
-        "phys_port_cnt": PORTS,
-    }
-    if settings.api == "linux-user":
-        return {**limits, "max_mr_size": MAX_BUFFER}
-    return {
-        **limits,
-        "max_mr_size": settings.max_pages << MAX_PAGE_SHIFT,
-        "max_fast_reg_page_list_len": settings.max_pages,
-        "page_size_cap": sum(1 << shift for shift in sizes),
-        "min_page_size": 1 << MIN_PAGE_SHIFT,
-        "max_page_size": 1 << MAX_PAGE_SHIFT,
-    }

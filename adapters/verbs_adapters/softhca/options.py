@@ -66,6 +66,7 @@ OPTIONS: dict[str, Option] = {
     "max_sge_rd": Option("2", (), "sinks that one READ may have; on iWARP many devices take 1"),
     "retries": Option("7", (), "how often a request is sent again to a peer that does not answer"),
     "mtu": Option("MTU_1024", tuple(f"MTU_{1 << at}" for at in range(8, 13)), "the usual path MTU of a connection"),
+    "port_mtu": Option("MTU_4096", tuple(f"MTU_{1 << at}" for at in range(8, 13)), "the largest path MTU"),
     # -- what the sources leave open ---------------------------------------------------------------
     "stale_inv": Option("accept", ("accept", "refuse"), "LOCAL_INV of an INVALID region with another key byte"),
     "local_inv_early": Option(
@@ -162,6 +163,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_sge_rd: int
     retries: int
     mtu: str
+    port_mtu: str
     stale_inv: str
     local_inv_early: bool
     bad_op_status: str
