@@ -17,8 +17,8 @@ from typing import Any
 
 from verbs_conformance.transitions import UNKNOWN, value
 from verbs_reference import nodes as n
+from verbs_reference.inlined import inline, inline_statement
 from verbs_reference.model import CallCase, CallCode, Family, Model
-from verbs_reference.statics import inline, inline_statement
 from verbs_reference.types import Type
 from verbs_spec.document import CallRule, Spec
 from verbs_spec.markdown import code, codes, lines, prose, section, table

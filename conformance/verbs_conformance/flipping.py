@@ -13,6 +13,7 @@ What is known of such flips, and of those that nothing shows, is data: ``unflipp
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import resources
@@ -193,7 +194,7 @@ class Bench:
         made = []
         before: dict[str, Judgement] = {}
         for each in program.shipped("programs"):
-            if each.applies(self.api, TRANSPORT):
+            if each.under(self.spec):
                 done = judge.run(each, SEED)
                 assert not done.broken, f"{each.name} fails on the healthy device {self.device}: {done.refused}"
                 answers, rules = backend.answers, {*done.fired, *done.possible}
@@ -206,33 +207,40 @@ class Bench:
         backend.close()
         return made
 
-    def likely(self, rule: str) -> list[Record]:
-        """The records most likely to show a rule, of those in which it may have fired.
+    def likely(self, rules: Set[str]) -> list[Record]:
+        """The records most likely to show a flip of some rules, of those in which one of them may have fired.
 
         First those made for it, those in which it fired after the fixture, and the shortest; then those that end
         with a breach of duty, and of the others some of each length."""
-        found = [r for r in self.records if rule in r.rules]
-        found.sort(key=lambda r: (r.program.target != rule, rule not in r.own, len(r.answers)))
+        found = [r for r in self.records if not rules.isdisjoint(r.rules)]
+        found.sort(key=lambda r: (r.program.target not in rules, rules.isdisjoint(r.own), len(r.answers)))
         rest = found[MOST:]
         breaches = [r for r in rest if r.breach]
         others = [r for r in rest if not r.breach]
         return found[:MOST] + breaches + others[:: max(1, len(others) // MOST)]
 
-    def passed_without(self, rule: str) -> dict[str, int]:
-        """In how many programs each rule fired of those that a flip of this rule cannot fail."""
-        without = (r for r in self.records if rule not in r.rules)
+    def passed_without(self, rules: Set[str]) -> dict[str, int]:
+        """In how many programs each rule fired of those that a flip of these rules cannot fail."""
+        without = (r for r in self.records if rules.isdisjoint(r.rules))
         return dict(Counter(fired for r in without for fired in r.rules))
 
     def trial(self, flip: Flip) -> Result:
         """Judge again until a program shows the flip."""
-        judge = Judge(Engine(Model(apply(self.spec, flip)), self.engine), self.backend, self.hello, self.fixtures)
-        judge.passed = self.passed_without(flip.rule)
+        judge = Judge(
+            Engine(Model(apply(self.spec, flip), self.engine.model), self.engine),
+            self.backend,
+            self.hello,
+            self.fixtures,
+        )
+        judge.passed = self.passed_without(flip.rules)
         shown = Result(flip)
-        for judged, record in enumerate(self.likely(flip.rule), 1):
+        for judged, record in enumerate(self.likely(flip.rules), 1):
             self.backend.answers = record.answers
             done = judge.run(record.program, SEED)
             if done.refused is not None:
-                return Result(flip, record.program.name, done.suspects, flip.rule in done.suspects, judged)
+                return Result(
+                    flip, record.program.name, done.suspects, not flip.rules.isdisjoint(done.suspects), judged
+                )
             if "prefer" in flip.changes and flip.rule in done.deviations:
                 return Result(flip, record.program.name, (flip.rule,), True, judged)
             if "undefined" in flip.changes and flip.rule not in done.fired:

@@ -13,8 +13,9 @@ specification, so that no name of it stands here:
 - what is undefined becomes a refusal;
 - each part of the test on a call's outputs is negated (a part left out allows more, which no conforming backend
   can show: what is too wide is found with planted faults);
-- each statement of an effect is left out; those of a step with its procedures unfolded first, so that what one
-  procedure does for several rules is flipped for each of them;
+- each statement of an effect is left out (of one that the rows of a table have in common, in all of them); those
+  of a step with its procedures unfolded first, so that what one procedure does for several rules is flipped for each
+  of them;
 - each value that a statement gives is changed: an enumerator into another (one that no rule names, if there is
   one), a part of a record that calls give back into another value, an entry
   given twice;
@@ -41,11 +42,17 @@ OTHER_RESULTS = ("EIO", "ENXIO", "E2BIG")
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """One changed field of one rule."""
+    """One changed field of one rule; ``rows`` are further rules that have their effect from the very same text."""
 
     rule: str
     what: str
     changes: dict[str, Any]
+    rows: frozenset[str] = frozenset()
+
+    @property
+    def rules(self) -> frozenset[str]:
+        """The rules that it changes."""
+        return self.rows | {self.rule}
 
     @property
     def name(self) -> str:
@@ -58,21 +65,24 @@ def flips(spec: Spec) -> list[Flip]:
     maker = _Maker(spec)
     found: dict[str, Flip] = {}
     for rule in spec.rules.values():
-        for flip in maker.of(rule):
+        for flip in maker.of(rule, maker.rows(rule)):
             found.setdefault(flip.name, flip)
     return list(found.values())
 
 
 def apply(spec: Spec, flip: Flip) -> Spec:
-    """The specification with the flip."""
+    """The specification with the flip; all but the call or family that has the rule stays the very same."""
 
-    def changed(rule: Any) -> Any:
-        return replace(rule, **flip.changes) if rule.id == flip.rule else rule
+    def changed(part: Any) -> Any:
+        if not any(str(rule.id) in flip.rules for rule in part.rules):
+            return part
+        new = (replace(rule, **flip.changes) if str(rule.id) in flip.rules else rule for rule in part.rules)
+        return replace(part, rules=tuple(new))
 
     return replace(
         spec,
-        calls={n: replace(c, rules=tuple(changed(r) for r in c.rules)) for n, c in spec.calls.items()},
-        families={n: replace(f, rules=tuple(changed(r) for r in f.rules)) for n, f in spec.families.items()},
+        calls={n: changed(call) for n, call in spec.calls.items()},
+        families={n: changed(family) for n, family in spec.families.items()},
     )
 
 
@@ -85,12 +95,24 @@ class _Maker:
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
 
-    def of(self, rule: CallRule | StepRule) -> Iterator[Flip]:
-        """The flips of a rule."""
+    def of(self, rule: CallRule | StepRule, rows: list[str]) -> Iterator[Flip]:
+        """The flips of a rule; of an effect that rows share, those of the first of them only."""
         if isinstance(rule, CallRule):
             yield from self._results(rule)
             if rule.undefined is not None:
                 return
+        if not rows or rows[0] == rule.id:
+            yield from (replace(flip, rows=frozenset(rows)) for flip in self._of_effect(rule))
+
+    def rows(self, rule: CallRule | StepRule) -> list[str]:
+        """The rules that have their effect from the text which this one has it from: the rows of a table."""
+        if rule.do is None or not isinstance(rule, CallRule):
+            return []
+        mine = rule.do, rule.do.where
+        others = self.spec.calls[str(rule.call)].rules
+        return [str(r.id) for r in others if r.do is not None and (r.do, r.do.where) == mine]
+
+    def _of_effect(self, rule: CallRule | StepRule) -> Iterator[Flip]:
         if rule.do is not None:
             body = _statements(rule.do)
             if isinstance(rule, StepRule):
@@ -146,7 +168,7 @@ class _Maker:
         """Each statement, wherever it stands, left out, changed or done twice."""
         for path in _paths(body):
             stmt = _at(body, path)
-            if is_progress(stmt):
+            if isinstance(stmt, ast.Pass) or is_progress(stmt):
                 continue
             if not _calls(stmt, "new"):
                 yield f"without {_short(stmt)!r}", _replaced(body, path, [])
@@ -220,12 +242,23 @@ class _Maker:
             texts += [str(p) for p in parts if p is not None]
         return {node.id for t in texts for node in ast.walk(_parsed(t)) if isinstance(node, ast.Name)}
 
+    @cached_property
+    def _assigned(self) -> set[str]:
+        """The fields that a rule assigns."""
+        bodies = [self._unfolded(_statements(rule.do)) for rule in self.spec.rules.values() if rule.do is not None]
+        targets = (
+            t for body in bodies for s in body for x in ast.walk(s) if isinstance(x, ast.Assign) for t in x.targets
+        )
+        return {target.attr for target in targets if isinstance(target, ast.Attribute)}
+
     # -- effects added ---------------------------------------------------------------------------
 
     def _added(self, rule: CallRule | StepRule, body: Body) -> Iterator[Flip]:
         if isinstance(rule, CallRule) and rule.cause is not None:
+            texts = set()  # rows of a table have one effect
             for other in self.spec.calls[str(rule.call)].rules:
-                if other.cause is None and other.do is not None:
+                if other.cause is None and other.do is not None and str(other.do) not in texts:
+                    texts.add(str(other.do))
                     made = self._without_results(other, self._unfolded(_statements(other.do)))
                     if made:
                         yield self._with_effect(rule, f"with the effect of {other.id}", [*body, *made])
@@ -256,9 +289,9 @@ class _Maker:
             yield str(each.name), str(each.kind)
 
     def _state(self, kind: str) -> tuple[str, str] | None:
-        """The first field of an object that has one of several states, and the last of them that a rule names."""
+        """The first field of an object that goes through several states, and the last of them that a rule names."""
         for name, field in self.spec.objects[kind].fields.items():
-            if str(field.type) in self.spec.enums:
+            if str(field.type) in self.spec.enums and name in self._assigned:
                 values = [str(v) for v in self.spec.enums[str(field.type)].values]
                 return str(name), [v for v in values if v in self._named or v == values[0]][-1]
         return None

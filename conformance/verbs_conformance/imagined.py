@@ -21,6 +21,8 @@ from verbs_reference.types import Absent, Type
 from verbs_reference.walk import Step as Move
 
 FRESH = 0x10000
+ENDLESS = 10_000
+"""After so many steps without a call there is no end to them."""
 
 
 class Imagination:
@@ -76,8 +78,12 @@ class Imagination:
 
     def quiesce(self) -> None:
         """Take steps until there is nothing left to do, each time the first possible one."""
-        while moves := self.runnable():
+        for _ in range(ENDLESS):
+            moves = self.runnable()
+            if not moves:
+                return
             self.take(moves[0])
+        raise LookupError(f"there is no end to the steps of the rules: the last ones were {', '.join(self.fired[-4:])}")
 
     def wander(self, most: int) -> None:
         """Take up to so many steps, drawn by chance."""

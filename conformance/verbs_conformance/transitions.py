@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from verbs_reference import nodes as n
+from verbs_reference.inlined import inline, inline_statement
 from verbs_reference.model import CallCode, Family, Model
-from verbs_reference.statics import inline, inline_statement
 
 UNKNOWN: Any = object()
 Facts = Mapping[n.Expr, Any]

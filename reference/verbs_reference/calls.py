@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from verbs_reference import footprint as fp
 from verbs_reference import nodes as n
 from verbs_reference.footprint import ANY, SOME, Access, Footprint
-from verbs_reference.model import CallCase, CallCode, Model
-from verbs_reference.statics import Statics, inline, inline_statement, lasting, places_of, same_family
+from verbs_reference.inlined import inline, inline_statement
+from verbs_reference.model import CallCase, CallCode, Family, Model, StepCase
+from verbs_reference.statics import Statics, lasting, places_of
 from verbs_reference.store import Store
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 Function = Callable[..., Any]
 Memory = list[tuple[Function | None, bool]]
+Touched = dict[tuple[str, str], set[tuple[str, bool]]]
 HEAD = "head of the queue"
 
 
@@ -59,13 +61,18 @@ class Calls:
     def __init__(self, statics: Statics, like: Calls | None = None) -> None:
         self.statics = statics
         self.model: Model = statics.model
-        self.touched = _touched_by_steps(statics, like)
+        self.touches_of: dict[int, Touched] = {}
+        """What each case of a step touches, by the case's identity."""
+        self.touched = self._touched_by_steps(like)
+        """For each field the parts that some step reads or writes; memory is the field ("", "")."""
+        known = like if like is not None and _within(self.touched, like.touched) else None
+        if known is not None:  # what a step may touch there it may touch here
+            self.touched = known.touched
         self.facts: dict[str, CallFacts] = {}
         self.queues: dict[str, tuple[n.Expr, Function] | None] = {}
         self.tangling: set[str] = set()
         """The calls that tell apart how far the device has got: their outputs show, or their effects cut short, what
         internal steps do."""
-        known = like if like is not None and like.touched == self.touched else None
         for code in self.model.calls.values():
             if known is not None and _same_call(code, known.model.calls.get(code.name)):
                 self.queues[code.name] = known.queues[code.name]
@@ -77,6 +84,20 @@ class Calls:
             for case in code.cases:
                 with fp.placed(case.rule.id.where):
                     self.facts[case.id] = self._facts(code, case, names)
+
+    def _touched_by_steps(self, like: Calls | None) -> Touched:
+        found: Touched = {}
+        for family in self.model.families:
+            found.setdefault(family.trigger, set()).add(("H", False))
+            for case in family.cases:
+                if like is not None and self.statics.knows(case):
+                    made = like.touches_of[id(case)]
+                else:
+                    made = _touched_by(family, case)
+                self.touches_of[id(case)] = made
+                for key, parts in made.items():
+                    found.setdefault(key, set()).update(parts)
+        return found
 
     def _facts(self, code: CallCode, case: CallCase, names: list[str]) -> CallFacts:
         guard = [] if case.guard_tree is None else self._risks(fp.reads(case.guard_tree))
@@ -233,7 +254,7 @@ def _replace(expr: n.Expr, old: n.Expr, new: n.Expr) -> n.Expr:
 
 
 def _same_call(one: CallCode, other: CallCode | None) -> bool:
-    return other is not None and _call_trees(one) == _call_trees(other)
+    return one is other or (other is not None and _call_trees(one) == _call_trees(other))
 
 
 def _call_trees(code: CallCode) -> tuple[object, ...]:
@@ -241,20 +262,18 @@ def _call_trees(code: CallCode) -> tuple[object, ...]:
     return code.params, code.outputs, code.creates, cases
 
 
-def _touched_by_steps(statics: Statics, like: Calls | None) -> dict[tuple[str, str], set[tuple[str, bool]]]:
-    """For each field the parts that some step reads or writes; memory is the field ("", "")."""
-    families = statics.model.families
-    if like is not None and all(same_family(f, g) for f, g in zip(families, like.model.families, strict=True)):
-        return like.touched
-    found: dict[tuple[str, str], set[tuple[str, bool]]] = {}
-    for family in families:
-        found.setdefault(family.trigger, set()).add(("H", False))
-        domain = family.domain_tree
-        for case in family.cases:
-            accesses = [] if domain is None else list(lasting(inline(family, domain)))
-            accesses += list(fp.reads(inline(family, case.when_tree)))
-            accesses += list(fp.effects(inline_statement(family, s) for s in case.body))
-            for a in accesses:
-                key = ("", "") if a.part == "M" else (a.obj.type.name, "" if a.part == "A" else a.field)
-                found.setdefault(key, set()).add((a.part, a.writes))
+def _within(some: Touched, all_of: Touched) -> bool:
+    return all(parts <= all_of.get(key, set()) for key, parts in some.items())
+
+
+def _touched_by(family: Family, case: StepCase) -> Touched:
+    """For each field the parts that a step reads or writes."""
+    found: Touched = {}
+    domain = family.domain_tree
+    accesses = [] if domain is None else list(lasting(inline(family, domain)))
+    accesses += list(fp.reads(inline(family, case.when_tree)))
+    accesses += list(fp.effects(inline_statement(family, s) for s in case.body))
+    for a in accesses:
+        key = ("", "") if a.part == "M" else (a.obj.type.name, "" if a.part == "A" else a.field)
+        found.setdefault(key, set()).add((a.part, a.writes))
     return found

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from verbs_reference import footprint as fp
 from verbs_reference import nodes as n
+from verbs_reference.inlined import inline, inline_statement
 from verbs_reference.model import CallCase, CallCode, Family, Model, StepCase
 from verbs_reference.pending import Analysis
-from verbs_reference.statics import inline, inline_statement
 from verbs_reference.store import Store
 
 if TYPE_CHECKING:

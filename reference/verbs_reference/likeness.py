@@ -15,8 +15,9 @@ from typing import Any
 
 from verbs_reference import footprint as fp
 from verbs_reference import nodes as n
-from verbs_reference.model import Family
-from verbs_reference.statics import Statics, inline, inline_statement, places_of, same_family
+from verbs_reference.inlined import inline, inline_statement
+from verbs_reference.model import Family, StepCase
+from verbs_reference.statics import Statics, places_of
 from verbs_reference.store import Store
 from verbs_reference.types import Type
 
@@ -52,6 +53,15 @@ class _Kind:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Looks:
+    """What the expressions of a case look at: fields, memory, and all objects of some kinds."""
+
+    fields: frozenset[tuple[str, str]]
+    loads: bool
+    over: frozenset[str]
+
+
 class Likeness:
     """Makes keys of states: equal ones are of states that are alike.
 
@@ -60,21 +70,29 @@ class Likeness:
 
     def __init__(self, statics: Statics, like: Likeness | None = None) -> None:
         model = statics.model
-        self._families = model.families
+        self._looks: dict[int, _Looks] = {
+            id(case): like._looks[id(case)]
+            if like is not None and statics.knows(case)
+            else _looks(statics, family, case)
+            for family in model.families
+            for case in family.cases
+        }
+        """What each case of a step looks at, by the case's identity."""
         self._kinds: dict[str, _Kind]
         self._standing: list[_Kind]
         self._hidden: list[_Kind]
-        if like is not None and all(same_family(f, g) for f, g in zip(self._families, like._families, strict=True)):
+        fields = frozenset[tuple[str, str]](model.layout.triggers).union(
+            *(looks.fields for looks in self._looks.values())
+        )
+        if any(looks.loads for looks in self._looks.values()):
+            fields |= {(kind, name) for kind, (name, *_) in model.layout.memory.items()}
+        over = frozenset[str]().union(*(looks.over for looks in self._looks.values()))
+        self._asked = fields, over
+        if like is not None and like._asked == self._asked:
             self._kinds, self._standing, self._hidden = like._kinds, like._standing, like._hidden
             return
-        trees = [tree for family in model.families for tree in _evaluated(statics, family)]
-        every = [e for tree in trees for e in n.walk(tree)]
-        fields = {(e.obj.type.name, e.field) for e in every if isinstance(e, n.Field)} | model.layout.triggers
-        if any(isinstance(e, n.Builtin) and e.op == "load" for e in every):
-            fields |= {(kind, name) for kind, (name, *_) in model.layout.memory.items()}
         by_kind = {kind: sorted(name for k, name in fields if k == kind) for kind in model.layout.kinds}
-        made = {t.name for call in model.calls.values() for t in call.outputs.values() if t.tag == "ref"}
-        made |= {e.domain for e in every if isinstance(e, n.Over) and isinstance(e.domain, str)}
+        made = {t.name for call in model.calls.values() for t in call.outputs.values() if t.tag == "ref"} | over
         hidden = set(by_kind) - made
         for kind in sorted(
             hidden
@@ -138,22 +156,30 @@ def _of_each(numbers: Numbers, values: Any) -> Iterator[int]:
     return (number for value in values for number in numbers(value))
 
 
-def _evaluated(statics: Statics, family: Family) -> Iterator[n.Expr]:
-    """The expressions of a family that the analysis evaluates: conditions, what designates objects and memory, and
+def _looks(statics: Statics, family: Family, case: StepCase) -> _Looks:
+    every = [e for tree in _evaluated(statics, family, case) for e in n.walk(tree)]
+    return _Looks(
+        frozenset((e.obj.type.name, e.field) for e in every if isinstance(e, n.Field)),
+        any(isinstance(e, n.Builtin) and e.op == "load" for e in every),
+        frozenset(e.domain for e in every if isinstance(e, n.Over) and isinstance(e.domain, str)),
+    )
+
+
+def _evaluated(statics: Statics, family: Family, case: StepCase) -> Iterator[n.Expr]:
+    """The expressions of a case that the analysis evaluates: conditions, what designates objects and memory, and
     values that are known beforehand."""
     if family.domain_tree is not None:
         yield inline(family, family.domain_tree)
-    for case in family.cases:
-        yield inline(family, case.when_tree)
-        body = [inline_statement(family, stmt) for stmt in case.body]
-        for access in fp.effects(body):
-            yield places_of(access) if access.part == "M" else access.obj
-            yield from (over.domain for over in access.bound if isinstance(over.domain, n.Expr))
-        for stmt in n.flat(tuple(body)):
-            match stmt:
-                case n.Assign() if statics.is_steady(stmt.value):
-                    yield stmt.value
-                case n.Push():
-                    yield from (e.args[0] for e in [stmt.value] if isinstance(e, n.Builtin) and e.op == "head")
-                case _:
-                    pass
+    yield inline(family, case.when_tree)
+    body = [inline_statement(family, stmt) for stmt in case.body]
+    for access in fp.effects(body):
+        yield places_of(access) if access.part == "M" else access.obj
+        yield from (over.domain for over in access.bound if isinstance(over.domain, n.Expr))
+    for stmt in n.flat(tuple(body)):
+        match stmt:
+            case n.Assign() if statics.is_steady(stmt.value):
+                yield stmt.value
+            case n.Push():
+                yield from (e.args[0] for e in [stmt.value] if isinstance(e, n.Builtin) and e.op == "head")
+            case _:
+                pass

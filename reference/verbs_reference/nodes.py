@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
 from verbs_reference.types import Type
@@ -262,10 +263,12 @@ def substitute(expr: Expr, values: dict[str, Expr]) -> Expr:
         if isinstance(old, Expr):
             new: Any = substitute(old, inner)
         elif isinstance(old, tuple) and old and isinstance(old[0], Expr):
-            new = tuple(substitute(e, inner) for e in old)
+            parts = tuple(substitute(e, inner) for e in old)
+            new = old if all(map(is_, parts, old)) else parts
         else:
             continue
-        changed[name] = new
+        if new is not old:
+            changed[name] = new
     if not changed:
         return expr
     return type(expr)(**{n: changed.get(n, getattr(expr, n)) for n in type(expr).__dataclass_fields__})

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from verbs_reference import changes
 from verbs_reference import footprint as fp
 from verbs_reference import nodes as n
 from verbs_reference.footprint import Access
+from verbs_reference.inlined import inline, inline_statement
 from verbs_reference.model import Family, Model, StepCase
 from verbs_spec.errors import SpecError
 
@@ -59,6 +61,8 @@ class CaseFacts:
     memory: list[Memory]
     pushes: list[Pushed]
     looks: tuple[Function, int] | None
+    accesses: list[Access]
+    """What guard and effect touch of what can change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,33 +103,57 @@ class Statics:
 
     def __init__(self, model: Model, like: Statics | None = None) -> None:
         self.model = model
-        self.changing = _changing(model)
-        self.internal = _written_by_steps(model)
-        self.stepped, self.deletes = _stepped(model)
-        self.resolver = fp.Resolver(model.layout, self.changing)
-        self.like = like if like is not None and self._agrees(like) else None
-        self.designators = fp.Designators(model.compiler, self.stepped, self.changing, _filled(model))
-        if self.like is not None:
-            self.designators = self.like.designators
+        self.changing = changes.changing(model)
+        self.internal = changes.written_by_steps(model)
+        self.stepped, self.deletes = changes.stepped(model)
+        filled = changes.filled(model)
+        self.like = like if like is not None and self._agrees(like, filled) else None
+        if self.like is not None:  # what may change there may change here too
+            self.changing, self.stepped, self.deletes = self.like.changing, self.like.stepped, self.like.deletes
+        self.resolver: fp.Resolver = self.like.resolver if self.like else fp.Resolver(model.layout, self.changing)
+        self.designators: fp.Designators = (
+            self.like.designators
+            if self.like is not None
+            else fp.Designators(model.compiler, self.stepped, self.changing, filled)
+        )
+        known: dict[int, CaseFacts] = {} if self.like is None else self.like._cases
+        self._cases: dict[int, CaseFacts] = {
+            id(c): known[id(c)] for f in model.families for c in f.cases if id(c) in known
+        }
         self.families: list[FamilyFacts] = []
         for i, family in enumerate(model.families):
             with fp.placed(model.spec.families[family.name].name.where):
-                if self.like is not None and same_family(family, self.like.model.families[i]):
+                if self.like is not None and family is self.like.model.families[i]:
                     self.families.append(replace(self.like.families[i], targets=[]))
                 else:
                     self.families.append(self._family(family))
         for j, family in enumerate(model.families):
-            for i, target in self._sources(family):
-                self.families[i].targets.append((j, target))
+            for i, other in enumerate(model.families):
+                self.families[i].targets += [(j, target) for target in self._between(i, other, j, family)]
 
-    def _agrees(self, like: Statics) -> bool:
-        """Whether what was found for the families of another model holds for equal ones of this model."""
+    def knows(self, case: StepCase) -> bool:
+        """Whether the case is the very same in the model that this one is like."""
+        return self.like is not None and id(case) in self.like._cases
+
+    def _between(self, i: int, other: Family, j: int, family: Family) -> Iterable[Target]:
+        """What the one family brings to the other's queue."""
+        old = [] if self.like is None else self.like.model.families
+        if self.like is not None and other is old[i] and family is old[j]:
+            return [target for to, target in self.like.families[i].targets if to == j]
+        return self._sources(other, family)
+
+    def _agrees(self, like: Statics, filled: set[tuple[str, str]]) -> bool:
+        """Whether what was found for the families of another model holds for equal ones of this model.
+
+        It does if no more can change here than there: that something may change is always allowed for."""
         mine, other = self.model.layout, like.model.layout
         return (
-            (self.changing, self.stepped, self.deletes) == (like.changing, like.stepped, like.deletes)
+            self.changing <= like.changing
+            and self.stepped <= like.stepped
+            and self.deletes <= like.deletes
+            and filled <= like.designators.filled
             and [f.name for f in self.model.families] == [f.name for f in like.model.families]
-            and (mine.slot, mine.looked_up, mine.triggers, mine.memory, mine.transient, mine.defaults)
-            == (other.slot, other.looked_up, other.triggers, other.memory, other.transient, other.defaults)
+            and (mine is other or mine.agrees(other))
         )
 
     def _family(self, family: Family) -> FamilyFacts:
@@ -133,11 +161,12 @@ class Statics:
         domain = [] if family.domain_tree is None else n.conjuncts(inline(family, family.domain_tree))
         cases = []
         for i, case in enumerate(family.cases):
-            with fp.placed(case.rule.id.where):
-                cases.append(self._case(family, i, case))
+            if not self.knows(case):
+                with fp.placed(case.rule.id.where):
+                    self._cases[id(case)] = self._case(family, i, case)
+            cases.append(self._cases[id(case)])
         accesses = [a for tree in domain for a in self.kept(fp.reads(tree))]
-        for case in family.cases:
-            accesses += self.guards(family, case) + self.kept(self.effects(family, case))
+        accesses += [a for case in cases for a in case.accesses]
         return FamilyFacts(
             family.trigger,
             cases,
@@ -189,6 +218,7 @@ class Statics:
         body = [inline_statement(family, s) for s in case.body]
         effect = list(fp.effects(body))
         kept = self.kept(effect)
+        guards = self.kept(a for tree in parts for a in fp.reads(tree))
         atoms = self.designators.atoms
         return CaseFacts(
             index,
@@ -200,6 +230,7 @@ class Statics:
             [self._memory(a, names) for a in effect if a.part == "M"],
             list(self._pushes(body, names)),
             self._looks(family, parts),
+            [*guards, *kept],
         )
 
     def _looks(self, family: Family, parts: list[n.Expr]) -> tuple[Function, int] | None:
@@ -241,17 +272,16 @@ class Statics:
                 path = self.model.compiler.expression(stmt.obj, names)
                 yield Pushed((stmt.obj.type.name, stmt.field), path, parts)
 
-    def _sources(self, family: Family) -> Iterator[tuple[int, Target]]:
-        """Where the elements of this family's queue come from: other families' heads, or other queues."""
-        for i, other in enumerate(self.model.families):
-            for index, case in enumerate(other.cases):
-                known: dict[str, n.Expr] = {}
-                for stmt in n.flat(case.body):
-                    if isinstance(stmt, n.Let):
-                        known[stmt.name] = inline(other, n.substitute(stmt.value, known))
-                    if isinstance(stmt, n.Push) and (stmt.obj.type.name, stmt.field) == family.trigger:
-                        value = inline(other, n.substitute(stmt.value, known))
-                        yield from ((i, t) for t in self._target(other, index, stmt, value))
+    def _sources(self, other: Family, family: Family) -> Iterator[Target]:
+        """Where the elements of this family's queue come from in another family: its heads, or other queues."""
+        for index, case in enumerate(other.cases):
+            known: dict[str, n.Expr] = {}
+            for stmt in n.flat(case.body):
+                if isinstance(stmt, n.Let):
+                    known[stmt.name] = inline(other, n.substitute(stmt.value, known))
+                if isinstance(stmt, n.Push) and (stmt.obj.type.name, stmt.field) == family.trigger:
+                    value = inline(other, n.substitute(stmt.value, known))
+                    yield from self._target(other, index, stmt, value)
 
     def _target(self, other: Family, index: int, stmt: n.Push, value: n.Expr) -> Iterator[Target]:
         names = [other.var, other.head_var]
@@ -310,14 +340,6 @@ class Statics:
                 found[a] = None
         return list(found)
 
-    def guards(self, family: Family, case: StepCase) -> list[Access]:
-        """What a case's guard reads, of what can change."""
-        return self.kept(fp.reads(inline(family, case.when_tree)))
-
-    def effects(self, family: Family, case: StepCase) -> list[Access]:
-        """What a case's effect reads and writes."""
-        return list(fp.effects(inline_statement(family, s) for s in case.body))
-
 
 def _wanting(access: Access, expr: n.Expr) -> Access:
     """A test that a queue is not empty, in a place where true is wanted, cannot be made false by a push."""
@@ -339,80 +361,6 @@ def lasting(expr: n.Expr, *, positive: bool = True) -> Iterator[Access]:
         yield from (_wanting(a, expr) if positive else a for a in fp.reads(expr))
 
 
-def same_family(one: Family, other: Family) -> bool:
-    """Whether two models' families are the same, tree by tree."""
-    return _family_trees(one) == _family_trees(other)
-
-
-def _family_trees(family: Family) -> tuple[object, ...]:
-    cases = [(c.id, c.when_tree, c.body) for c in family.cases]
-    return family.kind, family.var, family.trigger, family.head_var, family.lets, family.domain_tree, cases
-
-
 def places_of(access: Access) -> n.Expr:
     """The places of an access to memory."""
     return access.obj.args[0] if isinstance(access.obj, n.Builtin) and access.obj.op == "load" else access.obj
-
-
-def inline(family: Family, expr: n.Expr) -> n.Expr:
-    """An expression of a family without the family's own names."""
-    for name in reversed(family.lets):
-        expr = n.substitute(expr, {name: family.lets[name]})
-    return expr
-
-
-def inline_statement(family: Family, stmt: n.Stmt) -> n.Stmt:
-    """The same for a statement."""
-    changed: dict[str, Any] = {}
-    for name in type(stmt).__dataclass_fields__:
-        value = getattr(stmt, name)
-        if isinstance(value, n.Expr):
-            changed[name] = inline(family, value)
-        elif isinstance(value, tuple) and value and isinstance(value[0], n.Stmt):
-            changed[name] = tuple(inline_statement(family, s) for s in value)
-        elif isinstance(value, tuple) and value and isinstance(value[0], tuple):
-            changed[name] = tuple((k, inline(family, v)) for k, v in value)
-        else:
-            changed[name] = value
-    return type(stmt)(**changed)
-
-
-def _bodies(model: Model) -> Iterator[n.Stmt]:
-    for family in model.families:
-        for case in family.cases:
-            yield from n.flat(case.body)
-
-
-def _assigned(stmts: Iterable[n.Stmt]) -> set[tuple[str, str]]:
-    return {(s.obj.type.name, s.field) for s in stmts if isinstance(s, n.Assign | n.Push | n.Pop | n.Clear)}
-
-
-def _changing(model: Model) -> set[tuple[str, str]]:
-    """Fields written after their object was made, by anybody."""
-    calls = (s for call in model.calls.values() for case in call.cases for s in n.flat(case.body))
-    return _assigned(_bodies(model)) | _assigned(calls)
-
-
-def _stepped(model: Model) -> tuple[set[tuple[str, str]], bool]:
-    """The fields that internal steps write, and whether any step makes an object or ends one's life."""
-    return _assigned(_bodies(model)), any(isinstance(s, n.Delete | n.New) for s in _bodies(model))
-
-
-def _filled(model: Model) -> set[tuple[str, str]]:
-    """The queues to which internal steps push."""
-    return {(s.obj.type.name, s.field) for s in _bodies(model) if isinstance(s, n.Push | n.Assign)}
-
-
-def _written_by_steps(model: Model) -> dict[tuple[str, str], set[object] | None]:
-    """For each field that steps assign: the constants, or None if it may become anything."""
-    found: dict[tuple[str, str], set[object] | None] = {}
-    for stmt in _bodies(model):
-        if not isinstance(stmt, n.Assign):
-            continue
-        key = (stmt.obj.type.name, stmt.field)
-        known = found.setdefault(key, set())
-        if isinstance(stmt.value, n.Const) and known is not None:
-            known.add(stmt.value.value)
-        else:
-            found[key] = None
-    return found

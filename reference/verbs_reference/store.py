@@ -61,6 +61,15 @@ class Layout:
         self.defaults = {kind: list(values) for kind, values in self.null_fields.items()}
         """Initial values; ``Model`` puts in those that the specification gives."""
 
+    def agrees(self, other: Layout) -> bool:
+        """Whether what was made for the other one holds for this one."""
+        return self.voc is other.voc and (self.looked_up, self.triggers, self.transient, self.defaults) == (
+            other.looked_up,
+            other.triggers,
+            other.transient,
+            other.defaults,
+        )
+
 
 class Store:
     """One model state and its journal."""
