@@ -25,7 +25,7 @@ from verbs_conformance.program import shipped
 from verbs_conformance.session import BadProgram, Engine, attributes
 from verbs_reference import nodes as n
 from verbs_reference.model import Model
-from verbs_reference.statics import inline
+from verbs_reference.inlined import inline
 from verbs_spec.errors import listed, near
 
 Said = tuple[tuple[str, str], ...]
