@@ -24,8 +24,8 @@ from verbs_adapters.contract import Hello
 from verbs_conformance.program import shipped
 from verbs_conformance.session import BadProgram, Engine, attributes
 from verbs_reference import nodes as n
-from verbs_reference.model import Model
 from verbs_reference.inlined import inline
+from verbs_reference.model import Model
 from verbs_spec.errors import listed, near
 
 Said = tuple[tuple[str, str], ...]
