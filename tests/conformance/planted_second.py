@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from verbs_adapters.softhca import mapping, objects
+from verbs_adapters.softhca import mapping, objects, regions
 from verbs_adapters.softhca.access import Protection
 from verbs_adapters.softhca.completer import Completer
 from verbs_adapters.softhca.execution import Execution
@@ -37,7 +37,7 @@ def map_offset_skips_no_page() -> Iterator[None]:
         whole = healthy(sg, 0, shift, max_pages)[1]  # the vector of the list as it was given
         return mapped, made._replace(pages=whole.pages[: len(made.pages)])
 
-    with patch.object(objects, "map_sg", map_sg):
+    with patch.object(regions, "map_sg", map_sg):
         yield
 
 
@@ -48,11 +48,11 @@ def map_offset_skips_no_page() -> Iterator[None]:
 def dma_key_works_remotely() -> Iterator[None]:
     healthy = Protection.check_remote
 
-    def check_remote(self: Any, pd: Any, qp_access: Any, target: Any, right: Any) -> Any:
-        by_dma = target.rkey == self._dma_lkey and qp_access & right
+    def check_remote(self: Any, qp: Any, target: Any, right: Any) -> Any:
+        by_dma = target.rkey == self._dma_lkey and qp.access & right
         if by_dma and target.length and self._memory.covers(target.addr, target.length):
             return [(None, target.addr, target.length)]
-        return healthy(self, pd, qp_access, target, right)
+        return healthy(self, qp, target, right)
 
     with patch.object(Protection, "check_remote", check_remote):
         yield

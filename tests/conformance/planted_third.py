@@ -44,13 +44,13 @@ def registration_takes_byte_only() -> Iterator[None]:
 def remote_offset_in_32_bits() -> Iterator[None]:
     healthy = Protection.check_remote
 
-    def check_remote(self: Any, pd: Any, qp_access: Any, target: Any, right: Any) -> Any:
+    def check_remote(self: Any, qp: Any, target: Any, right: Any) -> Any:
         region = self._keys.find(target.rkey)
         if region is not None and region.mapping is not None:
             start = region.mapping.iova
             if target.addr >= start:  # u32 offset = addr - iova
                 target = target._replace(addr=start + (target.addr - start & 0xFFFFFFFF))
-        return healthy(self, pd, qp_access, target, right)
+        return healthy(self, qp, target, right)
 
     with patch.object(Protection, "check_remote", check_remote):
         yield

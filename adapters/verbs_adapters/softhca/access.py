@@ -7,7 +7,8 @@ is VALID, all 32 bits of the key equal the key in force, the protection domains 
 granted, and both ends lie inside the region, computed without wrap-around (draft-hilland-rddp-verbs 7.6.3).
 No byte moves before the whole access was checked.  An access of no bytes checks nothing at all.
 
-A remote access needs its right twice: from the region and from the queue pair it arrives at.
+A remote access needs its right twice: from the region and from the queue pair it arrives at.  If the key names a
+window, that takes the region's place: its bounds and its rights count.
 
 ``local_dma_lkey`` names no region: the address is a DMA address, and what is mapped is allowed.  A user process
 has no such key.  A page that turns out unmapped while bytes move raises :class:`BusFault`; what moved before it
@@ -27,12 +28,14 @@ from verbs_adapters.softhca.region import (
     LOCAL_WRITE,
     REMOTE_WRITE,
     SYSTEM_PAGE_SHIFT,
+    ZERO_BASED,
     Mapping,
     ProtectionDomain,
     Region,
 )
 
 if TYPE_CHECKING:
+    from verbs_adapters.softhca.mw import Window
     from verbs_adapters.softhca.qp import QueuePair
 
 
@@ -131,16 +134,36 @@ class Protection:
             raise ProtectionError(f"{length} bytes at DMA address {addr:#x} are not mapped")
 
     # -- remote side -------------------------------------------------------------------------------
-    def check_remote(self, pd: ProtectionDomain, qp_access: int, target: Target, right: int) -> list[Piece]:
+    def check_remote(self, qp: QueuePair, target: Target, right: int) -> list[Piece]:
         """Check an access that the peer asks for."""
         rkey, addr, length = target
         if length == 0 and "zero-length-checks-key" not in self._faults:
             return []
-        if not qp_access & right and "qp-rights-ignored" not in self._faults:
+        if not qp.access & right and "qp-rights-ignored" not in self._faults:
             raise ProtectionError("the queue pair does not allow it")
+        window = self._keys.find_window(rkey)
+        if window is not None:
+            return [self._through(window, qp, target, right)]
         needed = 0 if "region-rights-ignored" in self._faults else right
-        region = self._check(pd, rkey, addr, length, needed, local=False)
+        region = self._check(qp.pd, rkey, addr, length, needed, local=False)
         return [(region, addr, length)]
+
+    def _through(self, window: Window, qp: QueuePair, target: Target, right: int) -> Piece:
+        """Check an access through a window against the window alone, and say where in its region it goes."""
+        rkey, addr, length = target
+        region = window.region
+        if region is None or rkey != window.hw_key:
+            raise ProtectionError(f"key {rkey:#010x} is not that of a bound window")
+        if not window.serves(qp):
+            raise ProtectionError("the window does not serve this queue pair")
+        if not window.access & right:
+            raise ProtectionError(f"right {right:#x} needed, {window.access:#x} granted by the window")
+        offset = addr if window.access & ZERO_BASED else addr - window.addr
+        if not 0 <= offset <= window.length - length:
+            raise ProtectionError(f"{length} bytes at {addr:#x} reach outside the window")
+        if not region.alive:
+            raise ProtectionError("the region behind the window is gone")
+        return region, window.addr + offset, length
 
     # -- both --------------------------------------------------------------------------------------
     def _check(self, pd: ProtectionDomain, key: int, addr: int, length: int, rights: int, *, local: bool) -> Region:

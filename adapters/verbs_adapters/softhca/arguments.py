@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from verbs_adapters.contract import VERBS, AdapterError
 from verbs_adapters.softhca.access import Sge
-from verbs_adapters.softhca.region import ACCESS_BITS, ADDRESS_SPACE
+from verbs_adapters.softhca.region import ADDRESS_SPACE
 
 Checker = Callable[[Any], bool]
 
@@ -89,11 +89,11 @@ POSTED_WITH: dict[str, tuple[str, ...]] = {
         *("key", "access", "list", "page_list_len"),
         *("page_shift", "iova_start", "length"),
     ),
-    "BIND_MW": ("mw", "rkey", "mr", "addr", "length", "access"),
+    "BIND_MW": ("mw", "rkey"),
 }
 """What each opcode takes, besides :data:`ALWAYS_POSTED`."""
 
-MAY_BE_POSTED: dict[str, tuple[str, ...]] = {"BIND_MW": ("key",)}
+MAY_BE_POSTED: dict[str, tuple[str, ...]] = {"BIND_MW": ("mr", "addr", "length", "access", "key")}
 """What an opcode takes besides, if it is given."""
 
 POSTED_WITH_ANY = ("solicited", "inline", "ah", "remote_qpn", "remote_qkey")
@@ -172,11 +172,11 @@ def narrow(value: int, bits: int = 32) -> int:
     return value
 
 
-def access_bits(flags: Sequence[str]) -> int:
-    """Access flags as bits."""
+def access_bits(flags: Sequence[str], rights: Mapping[str, int]) -> int:
+    """Access flags as bits; ``rights`` are those that the device knows."""
     bits = 0
     for flag in flags:
-        bit = ACCESS_BITS.get(flag)
+        bit = rights.get(flag)
         if bit is None:
             raise Refused
         bits |= bit

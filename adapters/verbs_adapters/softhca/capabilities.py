@@ -10,10 +10,12 @@ EINVAL, whatever the code could do.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from verbs_adapters.contract import VERBS
 from verbs_adapters.softhca.options import Settings
+from verbs_adapters.softhca.region import ACCESS_BITS, HINTS, USER_BITS
 
 KERNEL, KERNEL_2008, USER = "linux-kernel", "linux-kernel-2008", "linux-user"
 EVERY_API = (KERNEL, KERNEL_2008, USER)
@@ -31,6 +33,12 @@ class Capability(NamedTuple):
 
 DATA = ("SEND", "RDMA_WRITE", "RDMA_READ")
 PAGE_LISTS = ("alloc_fast_reg_page_list", "free_fast_reg_page_list", "set_page_list")
+TYPE_2 = Capability(
+    (USER,),
+    verbs=("alloc_mw", "dealloc_mw"),
+    params={"post_send": ("mw", "addr")},
+    opcodes=("BIND_MW", "LOCAL_INV", "SEND_WITH_INV"),
+)
 VERBS_OF_API = {"reg_mr": (USER,)}
 """Verbs that no feature brings and that only some APIs have."""
 
@@ -43,6 +51,17 @@ FEATURES: dict[str, Capability] = {
         verbs=("alloc_mr", "map_mr_sg", "update_fast_reg_key"),
         opcodes=("SEND_WITH_INV", "LOCAL_INV", "REG_MR"),
     ),
+    "MEM_WINDOW": Capability((USER,), verbs=("alloc_mw", "bind_mw", "dealloc_mw")),
+    "MEM_WINDOW_TYPE_2A": TYPE_2._replace(usual=False),
+    "MEM_WINDOW_TYPE_2B": TYPE_2,
+    "REREG_MR": Capability((USER,), verbs=("rereg_mr",)),
+    "ACCESS_FLAGS": Capability((USER,)),
+    "SGE_LISTS": Capability(EVERY_API, params={"create_qp": ("max_send_sge", "max_recv_sge")}),
+    "INLINE_DATA": Capability(
+        EVERY_API,
+        params={"create_qp": ("max_inline_data",), "post_send": ("inline",), "post_send_list": ("inline",)},
+    ),
+    "REQUEST_LISTS": Capability(EVERY_API, verbs=("post_send_list", "post_recv_list")),
     "FAST_REG_PAGE_LIST": Capability(
         (KERNEL_2008,),
         verbs=("alloc_fast_reg_mr", "update_fast_reg_key", *PAGE_LISTS),
@@ -88,9 +107,19 @@ class Offer(NamedTuple):
     """What a device offers, all its features taken together."""
 
     declared: frozenset[str]
+    rights: dict[str, int]  # the access flags that it knows, with their bits
     verbs: tuple[str, ...]
     unknown: dict[str, frozenset[str]]  # by verb, the optional parameters that nothing brings
     opcodes: frozenset[str]
+
+
+def _params(features: Iterable[Capability]) -> set[tuple[str, str]]:
+    return {(verb, param) for feature in features for verb, params in feature.params.items() for param in params}
+
+
+def _rights(api: str, names: tuple[str, ...]) -> dict[str, int]:
+    user = USER_BITS if api == USER else {}
+    return {**ACCESS_BITS, **user, **(HINTS if "ACCESS_FLAGS" in names else {})}
 
 
 def offer(api: str, names: tuple[str, ...]) -> Offer:
@@ -99,16 +128,19 @@ def offer(api: str, names: tuple[str, ...]) -> Offer:
     brought = {verb for feature in features for verb in feature.verbs}
     elsewhere = {verb for feature in FEATURES.values() for verb in feature.verbs}
     elsewhere |= {verb for verb, apis in VERBS_OF_API.items() if api not in apis}
-    known = EVERYWHERE | {
-        (verb, param) for feature in features for verb, params in feature.params.items() for param in params
-    }
+    known = EVERYWHERE | _params(features)
+    gated = _params(FEATURES.values())
     unknown = {
-        name: frozenset(param for param in verb.optional if (name, param) not in known)
+        name: frozenset(
+            param
+            for param in verb.optional
+            if (name, param) not in known and ((name, param) in gated or name not in brought)
+        )
         for name, verb in VERBS.items()
-        if name not in brought
     }
     return Offer(
         frozenset(names),
+        _rights(api, names),
         tuple(verb for verb in VERBS if verb in brought or verb not in elsewhere),
         {name: params for name, params in unknown.items() if params},
         frozenset((*DATA, *(opcode for feature in features for opcode in feature.opcodes))),

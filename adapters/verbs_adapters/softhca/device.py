@@ -33,13 +33,15 @@ from verbs_adapters.softhca.options import parse
 from verbs_adapters.softhca.pairs import Pairs
 from verbs_adapters.softhca.port import Ports, limits
 from verbs_adapters.softhca.posting import Posting
+from verbs_adapters.softhca.regions import Regions
 from verbs_adapters.softhca.srq import Srqs
 from verbs_adapters.softhca.threads import Workers
+from verbs_adapters.softhca.windows import WindowVerbs
 
 VERSION = "0.1"
 FIRST_SEED = 0
 
-OWNERS = (Ports, Cqs, Channels, Pairs, Srqs, Events, Posting)
+OWNERS = (Ports, Regions, WindowVerbs, Cqs, Channels, Pairs, Srqs, Events, Posting)
 """Whose methods the verbs are, besides those of Objects; softhca has not all verbs of the contract."""
 
 
@@ -83,7 +85,7 @@ class SoftHca:
             api=(settings.api,),
             transport=(settings.transport,),
             capabilities=self._declared,
-            limits=limits(settings),
+            limits=limits(settings, self._declared),
         )
 
     def reset(self, seed: int) -> Trouble | None:

@@ -84,7 +84,7 @@ class Execution:
         wqe, data, offset = request.wqe, request.data, request.offset
         target = Target(wqe.rkey, wqe.remote_addr + offset, wqe.length - offset)
         try:
-            pieces = self._protection.check_remote(qp.pd, qp.access, target, REMOTE_WRITE)
+            pieces = self._protection.check_remote(qp, target, REMOTE_WRITE)
         except ProtectionError:
             region = self._keys.find(wqe.rkey)
             if "refused-write-writes-anyway" in self._faults and region is not None:
@@ -97,7 +97,7 @@ class Execution:
     def _read(self, qp: QueuePair, request: Request) -> Response:
         wqe, offset = request.wqe, request.offset
         target = Target(wqe.rkey, wqe.remote_addr + offset, wqe.length - offset)
-        pieces = self._protection.check_remote(qp.pd, qp.access, target, REMOTE_READ)
+        pieces = self._protection.check_remote(qp, target, REMOTE_READ)
         return Response(wqe, request.psn, SUCCESS, self._protection.load(pieces))
 
     # -- receives ----------------------------------------------------------------------------------

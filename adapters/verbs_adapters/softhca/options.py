@@ -63,6 +63,10 @@ OPTIONS: dict[str, Option] = {
     "cq_slack": Option("0", (), "entries that a completion queue has beyond what was asked"),
     "qp_slack": Option("0", (), "slots that each work queue has beyond what was asked"),
     "srq_slack": Option("0", (), "slots that a shared receive queue has beyond what was asked"),
+    "max_sge": Option("16", (), "SGEs that a work request may have, if the queue pair was created for them"),
+    "sge_slack": Option("0", (), "SGEs that each queue takes beyond what was asked"),
+    "max_inline": Option("256", (), "bytes of inline data that a queue pair may ask for"),
+    "inline_slack": Option("0", (), "bytes of inline data that a queue pair takes beyond what was asked"),
     "max_sge_rd": Option("2", (), "sinks that one READ may have; on iWARP many devices take 1"),
     "retries": Option("7", (), "how often a request is sent again to a peer that does not answer"),
     "mtu": Option("MTU_1024", tuple(f"MTU_{1 << at}" for at in range(8, 13)), "the usual path MTU of a connection"),
@@ -127,6 +131,30 @@ OPTIONS: dict[str, Option] = {
     "local_rkey": Option(
         "same", ("same", "zero"), "the rkey that reg_mr answers for a region without remote rights: its lkey, or 0"
     ),
+    "dereg_bound": Option(
+        "refuse",
+        ("refuse", "accept"),
+        "a region with bound windows cannot go or change, or they open nothing then",
+    ),
+    "destroy_bound": Option(
+        "accept",
+        ("accept", "refuse"),
+        "a queue pair can go through which a window of type 2 is bound, or not",
+    ),
+    "malformed_bind": Option(
+        "execute",
+        ("execute", "post"),
+        "where a binding that can never work is refused, a zero-based one of type 1 say",
+    ),
+    "post_bind_type_1": Option("accept", ("accept", "refuse"), "a BIND_MW of a window of type 1, which bind_mw is for"),
+    "stale_handle": Option("refuse", ("refuse", "accept"), "a binding whose handle did not hold the key in force"),
+    "bind_no_rights": Option("accept", ("accept", "refuse"), "a binding that grants nothing"),
+    "idle_window_inv": Option("accept", ("accept", "refuse"), "invalidating a window of type 2 that is not bound"),
+    "closed_window_inv": Option(
+        "refuse", ("refuse", "accept"), "a peer's invalidation of a window, or on a queue pair, without remote rights"
+    ),
+    "rereg_key": Option("same", ("same", "new"), "the keys of a region after rereg_mr"),
+    "rereg_translation": Option("accept", ("accept", "refuse"), "whether rereg_mr can move a region"),
     "key_byte": Option("random", ("random", "zero"), "the first low byte of a new region's key"),
 }
 """Every option by name."""
@@ -160,6 +188,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cq_slack: int
     qp_slack: int
     srq_slack: int
+    max_sge: int
+    sge_slack: int
+    max_inline: int
+    inline_slack: int
     max_sge_rd: int
     retries: int
     mtu: str
@@ -184,6 +216,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     psn: str
     dma_lkey: str
     local_rkey: str
+    dereg_bound: str
+    destroy_bound: str
+    malformed_bind: str
+    post_bind_type_1: str
+    stale_handle: str
+    bind_no_rights: str
+    idle_window_inv: str
+    closed_window_inv: str
+    rereg_key: str
+    rereg_translation: str
     key_byte: str
 
 

@@ -13,13 +13,13 @@ drained, it can go to RESET and ERR only (rxe lets it go to ERR alone).
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import add, gt
 from typing import Any
 
 from verbs_adapters.softhca.arguments import Refused, access_bits
 from verbs_adapters.softhca.attributes import OF_BIT, chosen
 from verbs_adapters.softhca.objects import Objects, find
-from verbs_adapters.softhca.posting import MAX_SGE
-from verbs_adapters.softhca.qp import QueuePair
+from verbs_adapters.softhca.qp import USUAL_SGES, QueuePair, Sizes
 from verbs_adapters.softhca.region import ACCESS_BITS
 from verbs_adapters.softhca.transitions import STATES, STEPS, Step
 
@@ -31,15 +31,16 @@ assert set(SWAPPED) < set(ACCESS_BITS)
 OPTIONAL_STATES = frozenset({"SQD", "SQE"})
 TYPE_FEATURE = {"RC": "", "UC": "UC", "UD": "UD", "XRC_SEND": "XRC", "XRC_RECV": "XRC", "RAW_PACKET": "RAW_PACKET"}
 """By type of queue pair, the feature that it is of."""
+ANSWERED_IF_ASKED = ("send_sge", "recv_sge", "inline_data")
 PEERED = frozenset({"RC", "UC", "XRC_SEND", "XRC_RECV"})
 RIGHTS = frozenset({"ACCESS_FLAGS"})
 LEAVING = frozenset({"RESET", "ERR"})
 LIMITS: dict[str, Callable[[QueuePair], int]] = {
     "max_send_wr": lambda qp: qp.sq_size,
     "max_recv_wr": lambda qp: qp.rq_size,
-    "max_send_sge": lambda _: MAX_SGE,
-    "max_recv_sge": lambda _: MAX_SGE,
-    "max_inline_data": lambda _: 0,
+    "max_send_sge": lambda qp: qp.send_sges,
+    "max_recv_sge": lambda qp: qp.recv_sges,
+    "max_inline_data": lambda qp: qp.inline_size,
 }
 """What CAP names; nothing sets it after creation."""
 
@@ -61,13 +62,13 @@ class Pairs:
         cqs = (find(self._objects.cqs, args["send_cq"]), find(self._objects.cqs, args["recv_cq"]))
         srq = find(self._objects.srqs, args["srq"]) if args.get("srq") else None
         kind = self._type(args.get("qp_type", "RC"))
-        slack, limit = self._settings.qp_slack, self._settings.max_qp_wr
-        if args["max_send_wr"] > limit or (srq is None and args["max_recv_wr"] > limit):
+        try:
+            sizes = self._sizes(args, with_receives=srq is None)
+        except Refused:
             if "failed-create-leaks-cq-reference" in self._faults:
                 cqs[0].users += 1
-            raise Refused
+            raise
         self._objects.room(self._objects.qps)
-        sizes = (args["max_send_wr"] + slack, args["max_recv_wr"] + slack if srq is None else 0)
         qp = QueuePair(self._new_qpn(), pd, cqs, sizes, type_=kind, srq=srq, sig_all=args.get("sq_sig_all", False))
         for used in (pd, *cqs):
             used.users += 1
@@ -80,9 +81,24 @@ class Pairs:
         return {
             "qp": qp.handle,
             "qp_num": qp.num,
-            "max_send_wr_actual": sizes[0],
-            "max_recv_wr_actual": sizes[1],
+            "max_send_wr_actual": sizes.send_wr,
+            "max_recv_wr_actual": sizes.recv_wr,
+            **{f"max_{name}_actual": getattr(sizes, name) for name in ANSWERED_IF_ASKED if f"max_{name}" in args},
         }
+
+    def _sizes(self, args: Args, *, with_receives: bool) -> Sizes:
+        """What a queue pair gets: at least what was asked for, or nothing if that is too much."""
+        its, get = self._settings, args.get
+        limits = Sizes(its.max_qp_wr, its.max_qp_wr, its.max_sge, its.max_sge, its.max_inline)
+        slack = Sizes(its.qp_slack, its.qp_slack, its.sge_slack, its.sge_slack, its.inline_slack)
+        sges = (get("max_send_sge", USUAL_SGES), get("max_recv_sge", USUAL_SGES))
+        asked = Sizes(args["max_send_wr"], args["max_recv_wr"], *sges, get("max_inline_data", 0))
+        if not with_receives:
+            nothing = {"recv_wr": 0, "recv_sge": 0}  # a shared receive queue has them
+            asked, slack = asked._replace(**nothing), slack._replace(**nothing)
+        if any(map(gt, asked, limits)):
+            raise Refused
+        return Sizes(*map(add, asked, slack))
 
     def _type(self, name: str) -> str:
         feature = TYPE_FEATURE.get(name)
@@ -99,6 +115,8 @@ class Pairs:
 
     def destroy_qp(self, args: Args) -> None:
         qp = find(self._objects.qps, args["qp"])
+        if qp.windows and self._settings.destroy_bound == "refuse":
+            raise Refused("EBUSY")
         qp.leave()
         del self._objects.qps[args["qp"]]
         del self._objects.numbers[qp.num]
@@ -140,7 +158,7 @@ class Pairs:
     def _told(self, qp: QueuePair, name: str) -> Any:
         """What a query says of one attribute."""
         if name == "access":
-            return [flag for flag, bit in ACCESS_BITS.items() if qp.access & bit]
+            return [flag for flag, bit in self._objects.offer.rights.items() if qp.access & bit]
         if name == "cur_qp_state":
             return qp.state
         if name in LIMITS:
@@ -159,7 +177,7 @@ class Pairs:
         step = self._step(qp, state)
         if step is None or not self._takes(qp, step, mask, args):
             if "refused-modify-takes-access" in self._faults:
-                qp.access = access_bits(args.get("access", ()))
+                qp.access = access_bits(args.get("access", ()), self._objects.offer.rights)
             raise Refused
         rights = RIGHTS & step.taken if state == "INIT" else frozenset()
         self._set(qp, *self._values(qp, step.required | rights if mask is None else mask, args))
@@ -191,7 +209,7 @@ class Pairs:
         """What is to be set, and the queue pair that a connection leads to."""
         values, peer = chosen(bits, args, self._settings), qp.peer
         if "access" in values:
-            values["access"] = access_bits(args.get("access", ()))
+            values["access"] = access_bits(args.get("access", ()), self._objects.offer.rights)
         if "DEST_QPN" in bits and "dest_qp_num" in args:
             peer = self._objects.numbers.get(values["dest_qp_num"])
         elif "DEST_QPN" in bits:
@@ -205,7 +223,7 @@ class Pairs:
         if "access" in values:
             qp.access = values["access"]
             if "qp-rights-swapped" in self._faults:
-                qp.access = access_bits([SWAPPED.get(flag, flag) for flag in self._told(qp, "access")])
+                qp.access = access_bits([SWAPPED.get(flag, flag) for flag in self._told(qp, "access")], ACCESS_BITS)
         qp.expected = values.get("rq_psn", qp.expected)
         qp.outbound.psn = values.get("sq_psn", qp.outbound.psn)
         qp.path.take(values)

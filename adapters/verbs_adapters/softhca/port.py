@@ -8,6 +8,7 @@ that a path may have.  What ``hello`` promises as limits is what ``query_device`
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from verbs_adapters.contract import VERBS
@@ -17,7 +18,7 @@ from verbs_adapters.softhca.capabilities import USER
 from verbs_adapters.softhca.memory import MAX_BUFFER
 from verbs_adapters.softhca.objects import Objects
 from verbs_adapters.softhca.options import Settings
-from verbs_adapters.softhca.posting import MAX_SGE
+from verbs_adapters.softhca.qp import USUAL_SGES
 from verbs_adapters.softhca.region import MAX_PAGE_SHIFT, MIN_PAGE_SHIFT
 
 Args = dict[str, Any]
@@ -33,15 +34,16 @@ CAP_FLAGS = {
 """Bits of ``device_cap_flags`` (``enum ibv_device_cap_flags``), by feature."""
 
 
-def limits(settings: Settings) -> dict[str, int]:
-    """What a device promises, by the names of its attributes."""
+def limits(settings: Settings, names: Collection[str]) -> dict[str, int]:
+    """What a device of these features promises, by the names of its attributes."""
+    most_sges = settings.max_sge if "SGE_LISTS" in names else USUAL_SGES
     sizes = range(MIN_PAGE_SHIFT, MAX_PAGE_SHIFT + 1)
     common = {
-        **dict.fromkeys(("max_qp", "max_cq", "max_mr", "max_pd", "max_srq"), settings.max_objects),
+        **dict.fromkeys(("max_qp", "max_cq", "max_mr", "max_mw", "max_pd", "max_srq"), settings.max_objects),
         "max_qp_wr": settings.max_qp_wr,
         "max_cqe": settings.max_cqe,
-        "max_sge": MAX_SGE,
-        "max_sge_rd": min(settings.max_sge_rd, MAX_SGE),
+        "max_sge": most_sges,
+        "max_sge_rd": min(settings.max_sge_rd, most_sges),
         "max_srq_wr": settings.max_srq_wr,
         "max_srq_sge": settings.max_srq_sge,
         "max_qp_rd_atom": settings.max_rd_atomic,
@@ -70,7 +72,7 @@ class Ports:
 
     def query_device(self, _args: Args) -> Args:
         asked = VERBS["query_device"].out
-        known = limits(self._settings)
+        known = limits(self._settings, self._declared)
         return {
             **{name: known.get(name, 0) for name, kind in asked.items() if kind == "nat"},
             "atomic_cap": "HCA" if "ATOMIC" in self._declared else "NONE",

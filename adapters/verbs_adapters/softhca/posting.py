@@ -11,15 +11,19 @@ refused leaves no trace.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from verbs_adapters.softhca.arguments import Refused, access_bits, narrow, sge_list
+from verbs_adapters.softhca.memory import BusFault
 from verbs_adapters.softhca.objects import Objects, find
 from verbs_adapters.softhca.qp import SENDABLE, QueuePair
 from verbs_adapters.softhca.queue import Wqe
 from verbs_adapters.softhca.registrar import OperationError
+from verbs_adapters.softhca.windows import WindowVerbs
 
-MAX_SGE = 2
+INLINE = frozenset({"SEND", "SEND_WITH_INV", "SEND_WITH_IMM", "RDMA_WRITE", "RDMA_WRITE_WITH_IMM"})
+"""Opcodes whose data can be inline."""
 
 Args = dict[str, Any]
 
@@ -33,10 +37,11 @@ def receive(args: Args, max_sge: int) -> Wqe:
 
 
 class Posting:
-    """The two posting verbs."""
+    """The posting verbs."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
+        self._windows = WindowVerbs(objects)
         self._settings = objects.settings
         self._faults = objects.settings.fault
         self._opcodes = objects.offer.opcodes
@@ -45,8 +50,26 @@ class Posting:
 
     # -- receives ----------------------------------------------------------------------------------
     def post_recv(self, args: Args) -> None:
+        self._receive(find(self._objects.qps, args["qp"]), args)
+
+    def post_recv_list(self, args: Args) -> Args:
         qp = find(self._objects.qps, args["qp"])
-        wqe = receive(args, MAX_SGE)
+        return self._each(args, lambda one: self._receive(qp, one))
+
+    def _each(self, args: Args, post: Callable[[Args], None]) -> Args:
+        """Post one after the other; the first that is refused is the bad one, and the last looked at."""
+        ids, sges = args["wr_ids"], args["sg_list"]
+        if not ids or len(ids) != len(sges):
+            raise Refused
+        for accepted, (wr_id, sge) in enumerate(zip(ids, sges, strict=True)):
+            try:
+                post({"wr_id": wr_id, "sg_list": [sge]})
+            except Refused:
+                return {"accepted": accepted}
+        return {"accepted": len(ids)}
+
+    def _receive(self, qp: QueuePair, args: Args) -> None:
+        wqe = receive(args, qp.recv_sges)
         if qp.state == "RESET" or qp.srq is not None:
             raise Refused
         if qp.rq_used >= self._room(qp.rq_size):
@@ -64,13 +87,25 @@ class Posting:
 
     # -- sends -------------------------------------------------------------------------------------
     def post_send(self, args: Args) -> None:
-        faults = self._faults
         qp = find(self._objects.qps, args["qp"])
-        wqe = self._wqe(args)
-        if qp.state not in SENDABLE and "post-before-rts-accepted" not in faults:
-            if "refused-post-stays-queued" in faults:
-                qp.pending.append(wqe)
-            raise Refused
+        self._submit(qp, self._wqe(qp, args))
+
+    def post_send_list(self, args: Args) -> Args:
+        qp = find(self._objects.qps, args["qp"])
+        common = {"opcode": "SEND", "fence": False, "signaled": args["signaled"], "inline": args.get("inline", False)}
+        return self._each(args, lambda one: self._submit(qp, self._wqe(qp, {**common, **one})))
+
+    def bind_mw(self, args: Args) -> Args:
+        qp = find(self._objects.qps, args["qp"])
+        wqe = Wqe(args["wr_id"], "BIND_MW", signaled=args["signaled"], fence=args.get("fence", False))
+        wqe.binding = binding = self._windows.type_1(args)
+        self._submit(qp, wqe)
+        return {"rkey": binding.key}
+
+    def _submit(self, qp: QueuePair, wqe: Wqe) -> None:
+        """Queue a frozen work request, or refuse it."""
+        faults = self._faults
+        self._check_state(qp, wqe)
         if qp.sq_used >= self._room(qp.sq_size):
             if "full-queue-hidden" in faults:
                 return
@@ -89,9 +124,17 @@ class Posting:
             self._objects.registrar.invalidate_by_index(wqe.invalidate_rkey)
         if not self._lost_in_error(qp):
             qp.pending.append(wqe)
+        if wqe.binding is not None:
+            wqe.binding.hold()
         self._objects.engine.wake(qp)
 
-    def _wqe(self, args: Args) -> Wqe:
+    def _check_state(self, qp: QueuePair, wqe: Wqe) -> None:
+        if qp.state not in SENDABLE and "post-before-rts-accepted" not in self._faults:
+            if "refused-post-stays-queued" in self._faults:
+                qp.pending.append(wqe)
+            raise Refused
+
+    def _wqe(self, qp: QueuePair, args: Args) -> Wqe:
         """Freeze a send work request."""
         opcode = args["opcode"]
         if opcode not in self._opcodes:
@@ -104,14 +147,20 @@ class Posting:
         elif opcode == "FAST_REG_MR":
             self._page_list(wqe, args)
             self._registration(wqe, args)
+        elif opcode == "BIND_MW":
+            wqe.binding = self._windows.posted(args)
         else:
-            self._data(wqe, args)
+            self._data(qp, wqe, args)
+        if args.get("inline"):
+            self._copy_inline(qp, wqe)
         return wqe
 
-    def _data(self, wqe: Wqe, args: Args) -> None:
+    def _data(self, qp: QueuePair, wqe: Wqe, args: Args) -> None:
         if "sg_list" in args:
-            most = self._settings.max_sge_rd if wqe.opcode == "RDMA_READ" else MAX_SGE
-            wqe.sges = sge_list(args["sg_list"], min(most, MAX_SGE))
+            most = qp.send_sges
+            if wqe.opcode == "RDMA_READ" and self._settings.max_sge_rd < most:
+                most = self._settings.max_sge_rd
+            wqe.sges = sge_list(args["sg_list"], most)
             wqe.length = sum(sge.length for sge in wqe.sges)
         if "rkey" in args:
             wqe.rkey = narrow(args["rkey"])
@@ -119,9 +168,19 @@ class Posting:
         if "invalidate_rkey" in args:
             wqe.invalidate_rkey = narrow(args["invalidate_rkey"])
 
+    def _copy_inline(self, qp: QueuePair, wqe: Wqe) -> None:
+        """The consumer's CPU copies the bytes; nobody asks for keys."""
+        if wqe.opcode not in INLINE or wqe.length > qp.inline_size:
+            raise Refused
+        read = self._objects.memory.read
+        try:
+            wqe.inline = b"".join(read(sge.addr, sge.length) for sge in wqe.sges if sge.length)
+        except BusFault:
+            raise Refused("EFAULT") from None
+
     def _registration(self, wqe: Wqe, args: Args) -> None:
         wqe.key = narrow(args["key"])
-        wqe.access = access_bits(args["access"])
+        wqe.access = access_bits(args["access"], self._objects.offer.rights)
 
     def _page_list(self, wqe: Wqe, args: Args) -> None:
         pages = find(self._objects.lists, args["list"])

@@ -18,7 +18,7 @@ is kept in ``attributes``, by the names of the contract.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 from verbs_adapters.softhca.attributes import UNSET
 from verbs_adapters.softhca.connection import Inbound, Outbound, Path
@@ -27,8 +27,19 @@ from verbs_adapters.softhca.queue import CompletionQueue, SharedReceives, Wqe
 from verbs_adapters.softhca.region import ProtectionDomain
 from verbs_adapters.softhca.wire import Lanes
 
+USUAL_SGES = 2  # what the contract promises for every work request
 SENDABLE = frozenset({"RTS", "SQD", "SQE", "ERR"})
 RESPONDING = frozenset({"RTR", "RTS", "SQD", "SQE"})
+
+
+class Sizes(NamedTuple):
+    """What a queue pair has room for (``ibv_qp_cap``)."""
+
+    send_wr: int
+    recv_wr: int
+    send_sge: int = USUAL_SGES
+    recv_sge: int = USUAL_SGES
+    inline_data: int = 0
 
 
 class QueuePair(Element):
@@ -42,6 +53,7 @@ class QueuePair(Element):
         "established",
         "expected",
         "inbound",
+        "inline_size",
         "lanes",
         "last_registered",
         "late_invalidations",
@@ -57,10 +69,12 @@ class QueuePair(Element):
         "received",
         "receives",
         "recv_cq",
+        "recv_sges",
         "reset_twice",
         "rq_size",
         "rq_used",
         "send_cq",
+        "send_sges",
         "sig_all",
         "silent",
         "slot_access",
@@ -73,6 +87,7 @@ class QueuePair(Element):
         "to_send",
         "type",
         "unacked",
+        "windows",
     )
     kind = "qp"
 
@@ -81,7 +96,7 @@ class QueuePair(Element):
         num: int,
         pd: ProtectionDomain,
         cqs: tuple[CompletionQueue, CompletionQueue],
-        sizes: tuple[int, int],
+        sizes: Sizes,
         *,
         type_: str = "RC",
         srq: SharedReceives | None = None,
@@ -94,7 +109,7 @@ class QueuePair(Element):
         self.num = num
         self.pd = pd
         self.send_cq, self.recv_cq = cqs
-        self.sq_size, self.rq_size = sizes
+        self.sq_size, self.rq_size, self.send_sges, self.recv_sges, self.inline_size = sizes
         self.life = 0
         self.reset_twice = False
         self.clear()
@@ -111,6 +126,7 @@ class QueuePair(Element):
         self.state = "RESET"
         self.life += 1
         self.access = 0
+        self.windows = 0  # of type 2, bound in this life
         self.attributes: dict[str, Any] = UNSET.copy()
         self.draining = False
         self.established = False  # a request has come since RTR

@@ -19,13 +19,14 @@ from verbs_adapters.softhca.event import Element, EventQueue
 from verbs_adapters.softhca.region import Mapping, PageList, ProtectionDomain, Region
 
 if TYPE_CHECKING:
+    from verbs_adapters.softhca.mw import Binding
     from verbs_adapters.softhca.qp import QueuePair
     from verbs_adapters.softhca.wire import Request
 
 ANSWERED = frozenset({"RDMA_READ", "ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD"})
 """What is done when its answer has come; an acknowledgement is not enough."""
 
-LOCAL_OPS = frozenset({"LOCAL_INV", "REG_MR", "FAST_REG_MR"})
+LOCAL_OPS = frozenset({"LOCAL_INV", "REG_MR", "FAST_REG_MR", "BIND_MW"})
 WC_OPCODE = {
     "SEND": "SEND",
     "SEND_WITH_INV": "SEND",
@@ -38,6 +39,7 @@ WC_OPCODE = {
     "LOCAL_INV": "LOCAL_INV",
     "REG_MR": "REG_MR",
     "FAST_REG_MR": "REG_MR",
+    "BIND_MW": "BIND_MW",
     "RECV": "RECV",
 }
 
@@ -48,10 +50,12 @@ class Wqe:
     __slots__ = (
         "access",
         "awaited",
+        "binding",
         "byte_len",
         "compare_add",
         "fence",
         "imm_data",
+        "inline",
         "invalidate_rkey",
         "iova_start",
         "key",
@@ -84,6 +88,7 @@ class Wqe:
         self.byte_len = 0
         self.sges: tuple[Sge, ...] = ()
         self.length = 0
+        self.inline: bytes | None = None
         self.remote_addr = 0
         self.rkey = 0
         self.imm_data = 0
@@ -94,6 +99,7 @@ class Wqe:
         self.mapping: Mapping | None = None
         self.key = 0
         self.access = 0
+        self.binding: Binding | None = None
         self.page_list: PageList | None = None
         self.page_list_len = 0
         self.page_shift = 0

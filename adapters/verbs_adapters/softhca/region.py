@@ -25,8 +25,16 @@ from verbs_adapters.softhca.memory import Buffer, BusFault
 LOCAL_WRITE = 1
 REMOTE_WRITE = 2
 REMOTE_READ = 4
-REMOTE = REMOTE_WRITE | REMOTE_READ
+REMOTE_ATOMIC = 8
+MW_BIND = 16
+ZERO_BASED = 32
+REMOTE = REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC
 ACCESS_BITS = {"LOCAL_WRITE": LOCAL_WRITE, "REMOTE_WRITE": REMOTE_WRITE, "REMOTE_READ": REMOTE_READ}
+"""The rights that every device knows."""
+USER_BITS = {"REMOTE_ATOMIC": REMOTE_ATOMIC, "MW_BIND": MW_BIND, "ZERO_BASED": ZERO_BASED, "HUGETLB": 0}
+"""Besides, in the API of a user process; the kernel's core knows them whatever the device can do with them."""
+HINTS = {"RELAXED_ORDERING": 0, "UNKNOWN_HINT": 0}
+"""Flags of the range that a device which does not know them takes and ignores (``IB_ACCESS_OPTIONAL``)."""
 
 MIN_PAGE_SHIFT = 9
 MAX_PAGE_SHIFT = 20
@@ -91,6 +99,7 @@ class Region:
         "pd",
         "pinned",
         "valid",
+        "windows",
     )
 
     def __init__(self, pd: ProtectionDomain, key: int, max_pages: int) -> None:
@@ -99,6 +108,7 @@ class Region:
         self.first_key = key
         self.max_pages = max_pages
         self.alive = True
+        self.windows = 0  # that are bound to it
         # the handle face
         self.key = key
         self.map_sets: list[Mapping | None] = [None, None]

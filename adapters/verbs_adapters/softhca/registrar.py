@@ -10,9 +10,13 @@ vector cannot be used (``rxe_reg_fast_mr``; draft-hilland-rddp-verbs 7.3.2.5).
 Invalidation moves it back.  A VALID region asks for the whole key and the same protection domain; a remote
 invalidation also for a remote right of the queue pair and of the region (draft 7.8).  On an INVALID region
 invalidation succeeds and changes nothing; whether the key's low byte is looked at there is an option.
+
+Bindings and windows are the affair of :mod:`~verbs_adapters.softhca.mw`.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from verbs_adapters.softhca.keys import KeyTable
 from verbs_adapters.softhca.mapping import Unmappable, from_page_list
@@ -24,28 +28,39 @@ from verbs_adapters.softhca.region import (
     MAX_PAGE_SHIFT,
     MIN_PAGE_SHIFT,
     REMOTE,
+    REMOTE_ATOMIC,
     REMOTE_WRITE,
     Mapping,
     Region,
 )
 
+if TYPE_CHECKING:
+    from verbs_adapters.softhca.mw import Windows
+
 
 class OperationError(Exception):
-    """A registration or invalidation that cannot be done."""
+    """A registration, binding or invalidation that cannot be done; its status, unless that is the device's usual."""
+
+    def __init__(self, reason: str, status: str = "") -> None:
+        super().__init__(reason)
+        self.status = status
 
 
 class Registrar:
     """Executes memory management operations against the key table."""
 
-    def __init__(self, keys: KeyTable, settings: Settings) -> None:
+    def __init__(self, keys: KeyTable, windows: Windows, settings: Settings) -> None:
         self._keys = keys
+        self._windows = windows
         self._settings = settings
         self._faults = settings.fault
 
     def execute(self, qp: QueuePair, wqe: Wqe) -> None:
-        """Do what a LOCAL_INV, REG_MR or FAST_REG_MR says, or raise and change nothing."""
+        """Do what a LOCAL_INV, REG_MR, FAST_REG_MR or BIND_MW says, or raise and change nothing."""
         if wqe.opcode == "LOCAL_INV":
             self._local_invalidate(qp, wqe.invalidate_rkey)
+        elif wqe.binding is not None:
+            self._windows.bind(qp, wqe.binding)
         else:
             self._register(qp, wqe)
 
@@ -75,9 +90,9 @@ class Registrar:
 
     def check_access(self, access: int) -> None:
         """Refuse rights that no region may have."""
-        needs_local = access & REMOTE_WRITE and not access & LOCAL_WRITE
+        needs_local = access & (REMOTE_WRITE | REMOTE_ATOMIC) and not access & LOCAL_WRITE
         if needs_local and "remote-write-without-local-write" not in self._faults:
-            raise OperationError("REMOTE_WRITE needs LOCAL_WRITE")
+            raise OperationError("REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE")
 
     def check_length(self, length: int) -> None:
         """Refuse a region of no bytes, unless the device has such regions."""
@@ -139,6 +154,9 @@ class Registrar:
     # -- invalidation ------------------------------------------------------------------------------
     def _local_invalidate(self, qp: QueuePair, key: int) -> None:
         faults = self._faults
+        if self._keys.find_window(key) is not None:
+            self._windows.invalidate(qp, key)
+            return
         region = self._named(qp, key)
         if "local-inv-needs-remote-rights" in faults and not region.access & REMOTE:
             raise OperationError("the region has no remote rights")
@@ -151,6 +169,9 @@ class Registrar:
 
     def remote_invalidate(self, qp: QueuePair, key: int) -> None:
         """Do what an arriving SEND_WITH_INV says."""
+        if self._keys.find_window(key) is not None:
+            self._windows.remote_invalidate(qp, key)
+            return
         region = self._named(qp, key)
         if "remote-inv-of-local-region" not in self._faults:
             if not qp.access & REMOTE:
@@ -170,6 +191,8 @@ class Registrar:
         region = self._keys.find(key)
         if region is None:
             raise OperationError(f"key {key:#010x} names no region")
+        if not region.max_pages:
+            raise OperationError("the region is of the consumer's memory and VALID until it is deregistered")
         if region.pd is not qp.pd and "inv-ignores-pd" not in self._faults:
             raise OperationError("region and queue pair are in different protection domains")
         compare = region.valid or self._settings.stale_inv == "refuse"

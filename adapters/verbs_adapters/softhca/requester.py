@@ -70,7 +70,8 @@ class Requester:
                 qp.to_send.append(wqe)
                 return
         try:
-            self._pieces(qp, wqe)
+            if wqe.inline is None:
+                self._pieces(qp, wqe)
         except ProtectionError:
             wqe.status = "LOC_PROT_ERR"
             qp.stalled = True
@@ -80,8 +81,8 @@ class Requester:
     def _execute_local(self, qp: QueuePair, wqe: Wqe) -> None:
         try:
             self._registrar.execute(qp, wqe)
-        except OperationError:
-            wqe.status = self._settings.bad_op_status
+        except OperationError as error:
+            wqe.status = error.status or self._settings.bad_op_status
             qp.stalled = True
         else:
             wqe.status = SUCCESS
@@ -110,8 +111,8 @@ class Requester:
             self._wire.request(qp, resend.popleft())
             return
         wqe = qp.to_send[0]
-        data = b""
-        if wqe.opcode not in ANSWERED:
+        data = wqe.inline or b""
+        if wqe.opcode not in ANSWERED and wqe.inline is None:
             try:
                 data = self._protection.load(self._pieces(qp, wqe))
             except ProtectionError:
