@@ -14,7 +14,7 @@ from verbs_reports import records as r
 from verbs_reports.text import plural
 from verbs_reports.verdicts import Verdict
 from verbs_spec.document import CallRule, Spec, StepRule
-from verbs_spec.profiles import capabilities
+from verbs_spec.profiles import absence, capabilities
 
 
 def rules(
@@ -34,7 +34,7 @@ def rules(
 
 
 def unsupported(engine: Engine, hello: Hello, wanted: Callable[[str], bool]) -> list[r.Rule]:
-    """The wanted rules about features that the backend does not declare, or whose rules are drafts."""
+    """The wanted rules about features that the transport or the backend lacks, or whose rules are drafts."""
     return [
         _record(
             lacking.rule,
@@ -48,6 +48,9 @@ def unsupported(engine: Engine, hello: Hello, wanted: Callable[[str], bool]) -> 
 
 def _lack(spec: Spec, feature: str, declared: Collection[str]) -> str:
     """Why the rules of a feature are not there."""
+    for never in (absence(spec.profiles[name], feature) for name in spec.selected or ()):
+        if never:
+            return f"{' '.join(never.says.split())} ({'; '.join(never.sources)})"
     words = capabilities(spec, feature)
     if not set(words) & set(declared):
         return f"The backend does not declare {' or '.join(words)}."

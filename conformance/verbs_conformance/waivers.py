@@ -39,9 +39,9 @@ from verbs_reference.model import Model
 from verbs_spec import nodes
 from verbs_spec.checks import check_call
 from verbs_spec.document import CallRule, Rule, Spec
-from verbs_spec.entries import REPLACEABLE
 from verbs_spec.errors import SpecError, Where, listed, near
 from verbs_spec.nodes import Entry
+from verbs_spec.profile_entries import REPLACEABLE
 from verbs_spec.text import Map, Node, Seq, Text, read
 
 CONDITIONS = ("backend", "version", "device", "firmware", "kernel", "api", "transport")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from verbs_spec import entries, nodes
-from verbs_spec.document import Call, CallRule, Enum, FieldDecl, ObjectKind, Record, Shape, StepFamily, StepRule
+from verbs_spec.document import Call, CallRule, Enum, FieldDecl, Kind, Shape, StepFamily, StepRule
 from verbs_spec.errors import SpecError, Where, listed, near
 from verbs_spec.nodes import Entry, expression, names
 from verbs_spec.text import Node, Text
@@ -45,17 +45,13 @@ class Additions:
                 taken(each)
             enums[name] = replace(enum, values=(*enum.values, *more))
 
-    def to_objects(self, objects: dict[str, ObjectKind]) -> None:
-        """More fields."""
-        for name, node, _ in self._of("objects"):
-            kind = _declared(name, objects, "object")
-            objects[name] = replace(kind, fields=_joined(kind.fields, entries.fields(name, node, "an object"), name))
-
-    def to_records(self, records: dict[str, Record]) -> None:
-        """More fields."""
-        for name, node, _ in self._of("records"):
-            record = _declared(name, records, "record")
-            records[name] = replace(record, fields=_joined(record.fields, entries.fields(name, node, "a record"), name))
+    def to_kinds(self, section: str, kinds: dict[str, Kind]) -> None:
+        """More fields of records or objects."""
+        one = section.removesuffix("s")
+        what = {"record": "a record", "object": "an object"}[one]
+        for name, node, _ in self._of(section):
+            kind = _declared(name, kinds, one)
+            kinds[name] = replace(kind, fields=_joined(kind.fields, entries.fields(name, node, what), name))
 
     def to_calls(self, calls: dict[str, Call], taken: Callable[[Text], None]) -> None:
         """More parameters, outputs, shapes and rules; under the profiles of the addition unless they name their own."""

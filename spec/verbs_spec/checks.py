@@ -131,9 +131,11 @@ def _check_like(profile: Profile, spec: Spec) -> None:
 def _check_absences(profile: Profile, spec: Spec) -> None:
     for each in profile.without:
         _known(each, (*spec.calls, *spec.families, *spec.rules), "call, family or rule", f"'without' of {profile.name}")
+    known = [other.name for other in spec.profiles.values() if other.kind == "feature"]
     for each in profile.features or ():
-        known = [other.name for other in spec.profiles.values() if other.kind == "feature"]
         _known(each, known, "feature", f"'features' of {profile.name}")
+    for each in (name for absence in profile.lacks for name in absence.features):
+        _known(each, known, "feature", f"'lacks' of {profile.name}")
 
 
 def _check_deltas(profile: Profile, spec: Spec) -> None:

@@ -45,17 +45,8 @@ class Enum:
 
 
 @dataclass(frozen=True)
-class Record:
-    """A kind of value, compared by content."""
-
-    name: Text
-    fields: Mapping[str, FieldDecl]
-    object: str
-
-
-@dataclass(frozen=True)
-class ObjectKind:
-    """A kind of thing with identity."""
+class Kind:
+    """A kind of record (a value, compared by content) or of object (a thing with identity)."""
 
     name: Text
     fields: Mapping[str, FieldDecl]
@@ -335,6 +326,15 @@ class ResultWord:
 
 
 @dataclass(frozen=True)
+class Absence:
+    """Features that no device of a transport can have."""
+
+    features: tuple[Text, ...]
+    says: Text
+    sources: tuple[Text, ...]
+
+
+@dataclass(frozen=True)
 class Profile:
     """An API, a transport, or a feature that a device may have: what differs from the common base."""
 
@@ -349,6 +349,7 @@ class Profile:
     like: Text | None = None  # of an API: the one whose deltas, redefinitions, shapes and absences it begins with
     without: tuple[Text, ...] = ()  # of an API: calls, families and rules that do not exist under it
     features: tuple[Text, ...] | None = None  # of an API: those that exist under it; None: all
+    lacks: tuple[Absence, ...] = ()  # of a transport: features that do not exist there
 
 
 @dataclass(frozen=True)
@@ -365,8 +366,8 @@ class Spec:
 
     summaries: Mapping[str, Text]  # of each file, by its object
     enums: Mapping[str, Enum]
-    records: Mapping[str, Record]
-    objects: Mapping[str, ObjectKind]
+    records: Mapping[str, Kind]
+    objects: Mapping[str, Kind]
     defines: Mapping[str, Define]
     choices: Mapping[str, Choice]
     calls: Mapping[str, Call]

@@ -45,19 +45,11 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Group:
-    """A file of facts."""
-
-    name: str
-    summary: Text
-
-
-@dataclass(frozen=True)
 class Facts:
-    """All facts, by id, and the files they stand in."""
+    """All facts, by id, and what the files that they stand in are about."""
 
     facts: Mapping[str, Fact]
-    groups: Mapping[str, Group]
+    groups: Mapping[str, Text]
 
     def of(self, rule: str) -> list[Fact]:
         """The facts that a rule states."""
@@ -79,12 +71,12 @@ def load(folder: Path | None = None) -> Facts:
 def loads(files: Mapping[str, str]) -> Facts:
     """The facts of files given by name and content."""
     facts: dict[str, Fact] = {}
-    groups: dict[str, Group] = {}
+    groups: dict[str, Text] = {}
     places: dict[str, Where] = {}
     for file in sorted(files):
         stem = PurePath(file).stem
         entry = Entry(read(files[file], file), f"the file {stem}.yaml", required="summary facts")
-        groups[stem] = Group(stem, entry.required("summary", text))
+        groups[stem] = entry.required("summary", text)
         for node in entry.elements("facts"):
             fact = _fact(node, stem)
             nodes.unique(fact.id, places, "the fact")

@@ -16,16 +16,12 @@ show it and the faults of the built-in device that break it; `verbspec list fact
 def page(spec: Spec, known: Facts) -> str:
     """The page."""
     parts = ["# Facts\n", _ABOUT, table(["mark", "meaning"], ([code(mark), words] for mark, words in MARKS.items()))]
-    for group in known.groups.values():
-        parts.append(f"## {group.name}\n\n{prose(group.summary)}\n")
+    for group, summary in known.groups.items():
+        parts.append(f"## {group}\n\n{prose(summary)}\n")
         parts.append(
             table(
                 ["fact", "mark", "what it says", "stated by"],
-                (
-                    [code(f.id), f.mark, prose(f.says), _stated(f)]
-                    for f in known.facts.values()
-                    if f.group == group.name
-                ),
+                ([code(f.id), f.mark, prose(f.says), _stated(f)] for f in known.facts.values() if f.group == group),
             )
         )
     stating = {name: known.of(name) for name in (*spec.rules, *(i.id for i in spec.invariants), *spec.choices)}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path, PurePath
 
-from verbs_spec import entries, questions, rows, sources
+from verbs_spec import entries, profile_entries, questions, rows, sources
 from verbs_spec.additions import Additions
 from verbs_spec.checks import check
 from verbs_spec.document import (
@@ -18,10 +18,9 @@ from verbs_spec.document import (
     Enum,
     Ghost,
     Invariant,
-    ObjectKind,
+    Kind,
     Profile,
     Question,
-    Record,
     Spec,
     StepFamily,
     Table,
@@ -65,7 +64,7 @@ def loads(files: Mapping[str, str], *, folder: str = "") -> Spec:
         if file == sources.FILE:
             draft.documents = sources.documents(root)
         elif _is_profile(file):
-            draft.add_profile(entries.profile(root, PurePath(file).stem))
+            draft.add_profile(profile_entries.profile(root, PurePath(file).stem))
         else:
             draft.add_rules(root, PurePath(file).stem)
     return check(draft.spec(digest(files)))
@@ -94,8 +93,8 @@ class _Draft:
     def __init__(self) -> None:
         self.summaries: dict[str, Text] = {}
         self.enums: dict[str, Enum] = {}
-        self.records: dict[str, Record] = {}
-        self.objects: dict[str, ObjectKind] = {}
+        self.records: dict[str, Kind] = {}
+        self.objects: dict[str, Kind] = {}
         self.tables: dict[str, Table] = {}
         self.defines: dict[str, Define] = {}
         self.choices: dict[str, Choice] = {}
@@ -165,10 +164,10 @@ class _Draft:
             for each in (name, *enum.values):
                 unique(each, self._names, "the name")
         for name, node in entry.items("records"):
-            self.records[name] = Record(name, entries.fields(name, node, "a record"), stem)
+            self.records[name] = Kind(name, entries.fields(name, node, "a record"), stem)
             unique(name, self._names, "the name")
         for name, node in entry.items("objects"):
-            self.objects[name] = ObjectKind(name, entries.fields(name, node, "an object"), stem)
+            self.objects[name] = Kind(name, entries.fields(name, node, "an object"), stem)
             unique(name, self._names, "the name")
         for name, node in entry.items("tables"):
             self.tables[name] = rows.table(name, node, stem)
@@ -187,8 +186,8 @@ class _Draft:
     def spec(self, digest: str) -> Spec:
         """All that was read, with what files add to others."""
         self.additions.to_enums(self.enums, lambda each: unique(each, self._names, "the name"))
-        self.additions.to_records(self.records)
-        self.additions.to_objects(self.objects)
+        self.additions.to_kinds("records", self.records)
+        self.additions.to_kinds("objects", self.objects)
         self.additions.to_calls(self.calls, lambda each: unique(each, self._ids, "the id"))
         self.additions.to_steps(self.families, lambda each: unique(each, self._ids, "the id"))
         for table in self.tables.values():

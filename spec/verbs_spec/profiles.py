@@ -1,7 +1,8 @@
 """A specification under one API and one transport, with the features that a device has.
 
 A part with a `profile` list that names APIs, but not this one, is left out, and so for transports; a list of
-both wants one of each. A part that names features is left out unless all of them are there. The deltas of the
+both wants one of each. A part that names features is left out unless all of them are there; a feature that the
+transport lacks is never there. The deltas of the
 chosen profiles replace fields of the rules that remain, and their redefinitions what a define stands for. Errnos
 that a rule returns become the API's own words, if it has some.
 """
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 
 from verbs_spec.checks import check_call, check_family
 from verbs_spec.document import (
+    Absence,
     Call,
     CallRule,
     Delta,
@@ -42,7 +44,7 @@ def select(spec: Spec, api: str, transport: str, features: Sequence[str] = ()) -
     both = (chief, _profile(spec, transport, "transport"))
     whole = _whole(spec, chief)
     known = [_profile(spec, each, "feature") for each in features]
-    extra = tuple(each for each in known if _allows(whole, each.name))
+    extra = tuple(each for each in known if _allows(whole, each.name) and not absence(both[1], each.name))
     chosen = (whole, both[1], *extra)
     deltas: dict[str, list[Delta]] = {}
     for delta in _joined(*chosen):
@@ -156,6 +158,11 @@ def _line(spec: Spec, api: Profile) -> list[Profile]:
     while (other := found[-1].like) is not None:
         found.append(spec.profiles[other])
     return found
+
+
+def absence(transport: Profile, feature: str) -> Absence | None:
+    """Why no device of a transport has a feature; None if one may have it."""
+    return next((each for each in transport.lacks if feature in each.features), None)
 
 
 def _allows(api: Profile, feature: str) -> bool:

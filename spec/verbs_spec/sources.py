@@ -6,7 +6,7 @@ and among equals a document whose `saying` it holds. Capitals and the width of b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
@@ -14,6 +14,7 @@ from functools import cache
 from verbs_spec import nodes
 from verbs_spec.document import Document, Quality, Spec
 from verbs_spec.errors import SpecError, listed
+from verbs_spec.markdown import lines, prose
 from verbs_spec.nodes import Entry, text, texts
 from verbs_spec.text import Node, Text
 
@@ -80,8 +81,15 @@ def citations(spec: Spec) -> Iterator[Citation]:
         groups += [(f"the delta of {d.rule} in profile {profile.name}", d.sources) for d in profile.deltas]
         groups += [(f"the redefinition of {d.define} in profile {profile.name}", d.sources) for d in profile.defines]
         groups += [(f"the result {w.name} of profile {profile.name}", w.sources) for w in profile.results.values()]
+        groups += [(f"what profile {profile.name} lacks", absence.sources) for absence in profile.lacks]
     for by, sources in groups:
         yield from (Citation(each, by) for each in sources)
+
+
+def cited(spec: Spec, sources: Iterable[str]) -> str:
+    """Citations as a cell of a table, each with its quality unless its text was read."""
+    worth = ((each, quality(spec, each)) for each in sources)
+    return lines(prose(each) + ("" if found in (None, "read") else f" *({found})*") for each, found in worth)
 
 
 def check_sources(spec: Spec) -> None:

@@ -11,21 +11,19 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from pathlib import Path
 
-from verbs_spec import facts, facts_page, rows
+from verbs_spec import facts, facts_page, index_page, rows
 from verbs_spec.document import (
     Binder,
     Call,
     CallRule,
     Delta,
     FieldDecl,
-    Quality,
     Rule,
     Shape,
     Spec,
     StepFamily,
     StepRule,
 )
-from verbs_spec.guide import GUIDE
 from verbs_spec.loader import load
 from verbs_spec.markdown import code as _code
 from verbs_spec.markdown import codes as _codes
@@ -33,7 +31,7 @@ from verbs_spec.markdown import lines as _lines
 from verbs_spec.markdown import prose as _prose
 from verbs_spec.markdown import section as _section
 from verbs_spec.markdown import table as _table
-from verbs_spec.sources import quality
+from verbs_spec.sources import cited
 
 INDEX = "README.md"
 OTHERS = frozenset({"cells.md"})
@@ -46,7 +44,7 @@ def render(spec: Spec, known: facts.Facts = facts.NONE) -> dict[str, str]:
     pages = {f"{name}.md": _page(spec, name) for name in sorted(spec.summaries)}
     if known.facts:
         pages[facts_page.FILE] = f"{_MADE}\n{facts_page.page(spec, known)}"
-    return {INDEX: _index(spec), **pages}
+    return {INDEX: f"{_MADE}\n{index_page.page(spec)}", **pages}
 
 
 def write(spec: Spec, folder: Path, known: facts.Facts = facts.NONE) -> None:
@@ -100,69 +98,6 @@ def main() -> int:
     return 1 if found else 0
 
 
-def _index(spec: Spec) -> str:
-    parts = [_MADE, "# The rules\n", GUIDE]
-    parts.append("## Pages\n")
-    rules = spec.rules.values()
-    parts.append(
-        _table(
-            ["object", "rules", "what it is"],
-            (
-                [f"[{name}]({name}.md)", str(sum(rule.object == name for rule in rules)), _prose(summary)]
-                for name, summary in sorted(spec.summaries.items())
-            ),
-        )
-    )
-    if spec.profiles:
-        parts.append("## Profiles\n")
-        parts.append(
-            _table(
-                ["profile", "kind", "replaces", "what it is"],
-                (
-                    [
-                        _code(name),
-                        each.kind,
-                        _codes(sorted({d.rule for d in each.deltas} | {d.define for d in each.defines})),
-                        _prose(each.summary),
-                    ]
-                    for name, each in sorted(spec.profiles.items())
-                ),
-            )
-        )
-    parts += _section(
-        "Documents",
-        ["cited as", "quality", "what it is", "version", "licence"],
-        (
-            [
-                _codes(each.cited) + (f"<br>with {_codes(each.saying)}" if each.saying else ""),
-                each.quality,
-                _prose(each.title),
-                _prose(each.pinned),
-                _prose(each.licence),
-            ]
-            for each in spec.documents.values()
-        ),
-    )
-    parts.append("## Names\n")
-    kinds: list[tuple[str, Mapping[str, object]]] = [
-        ("call", spec.calls),
-        ("steps", spec.families),
-        ("object", spec.objects),
-        ("record", spec.records),
-        ("enum", spec.enums),
-        ("table", spec.tables),
-        ("define", {name: each for name, each in spec.defines.items() if not each.made}),
-        ("choice", spec.choices),
-    ]
-    names = sorted(
-        (name, kind, str(getattr(each, "object", ""))) for kind, all_ in kinds for name, each in all_.items()
-    )
-    parts.append(
-        _table(["name", "is a", "page"], ([_code(n), kind, f"[{page}]({page}.md)"] for n, kind, page in names))
-    )
-    return "\n".join(parts)
-
-
 def _page(spec: Spec, name: str) -> str:
     parts = [_MADE, f"# {name}\n", f"{_prose(spec.summaries[name])}\n", f"[How to read this]({INDEX})\n"]
     parts += _declarations(spec, name)
@@ -186,7 +121,7 @@ def _page(spec: Spec, name: str) -> str:
                 each.field,
                 _value(each),
                 _prose(each.says),
-                _sources(spec, each.sources),
+                cited(spec, each.sources),
             ]
             for profile in spec.profiles.values()
             for each in profile.deltas
@@ -197,7 +132,7 @@ def _page(spec: Spec, name: str) -> str:
         "Defines under profiles",
         ["define", "profile", "stands for", "why", "sources"],
         (
-            [_code(each.define), _code(each.profile), _code(each.body), _prose(each.says), _sources(spec, each.sources)]
+            [_code(each.define), _code(each.profile), _code(each.body), _prose(each.says), cited(spec, each.sources)]
             for profile in spec.profiles.values()
             for each in profile.defines
             if each.define in spec.defines and spec.defines[each.define].object == name
@@ -221,7 +156,7 @@ def _page(spec: Spec, name: str) -> str:
         "Unspecified",
         ["id", "what", "why", "sources"],
         (
-            [_code(each.id), _prose(each.says), _prose(each.reason), _sources(spec, each.sources)]
+            [_code(each.id), _prose(each.says), _prose(each.reason), cited(spec, each.sources)]
             for each in spec.unspecified
             if each.object == name
         ),
@@ -263,7 +198,7 @@ def _declarations(spec: Spec, name: str) -> list[str]:
                 _codes(each.options),
                 "yes" if each.stable else "no",
                 _prose(each.says),
-                _sources(spec, each.sources),
+                cited(spec, each.sources),
             ]
             for each in spec.choices.values()
             if each.object == name
@@ -388,7 +323,7 @@ def _outcome(rule: CallRule) -> str:
 
 
 def _reasons(spec: Spec, rule: Rule) -> list[str]:
-    return [_prose(rule.says), _sources(spec, rule.sources)]
+    return [_prose(rule.says), cited(spec, rule.sources)]
 
 
 def _value(delta: Delta) -> str:
@@ -399,15 +334,6 @@ def _value(delta: Delta) -> str:
 
 def _binder(binder: Binder | None) -> str:
     return _code(f"{binder.name} in {binder.kind}") if binder else ""
-
-
-def _sources(spec: Spec, sources: Iterable[str]) -> str:
-    """Citations, each with its quality unless its text was read."""
-    return _lines(_prose(each) + _worth(quality(spec, each)) for each in sources)
-
-
-def _worth(found: Quality | None) -> str:
-    return "" if found in (None, "read") else f" *({found})*"
 
 
 if __name__ == "__main__":

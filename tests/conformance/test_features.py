@@ -47,6 +47,15 @@ def test_a_draft_must_be_asked_for(
     assert found or why[declared] in reasons["qp/create-abroad"]
 
 
+def test_what_a_transport_lacks_is_unsupported_whatever_is_declared() -> None:
+    whole = load()
+    hello = msgspec.structs.replace(SoftHca({}).hello(), capabilities=("ATOMIC",))
+    engine = Engine(Model(select(whole, "linux-user", "iwarp", ("atomics",))))
+    reasons = {rule.rule: rule.reason for rule in ruling.unsupported(engine, hello, lambda _: True)}
+    assert reasons["atomic/added"].startswith("iWARP has no message for it.")
+    assert "siw_query_device" in reasons["atomic/added"]
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

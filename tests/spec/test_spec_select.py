@@ -1,12 +1,13 @@
 """A specification under one API and one transport."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from verbs_spec import ProfileError, SpecError, load, loads, select
 from verbs_spec.document import CallRule, Spec
-from verbs_spec.profiles import capabilities
+from verbs_spec.profiles import capabilities, features
 
 SAMPLE = Path(__file__).parent / "sample"
 DELTAS = "deltas: [{rule: mr/ok, field: %s, value: '%s', sources: [man], says: S.}]"
@@ -134,7 +135,7 @@ def test_two_profiles_that_redefine_the_same() -> None:
         select(small(DEFINE, user=REDEFINE % "a", ib=REDEFINE % "a"), "user", "ib")
 
 
-def featured(delta: str = "") -> Spec:
+def featured(delta: str = "", more: Mapping[str, str] = {}) -> Spec:
     """A call with a cause of two features and one of none, a call and a family of one feature."""
     rule = '{id: %s, sources: [man], says: S., returns: ["0"]}'
     cause = "{id: %s, sources: [man], says: S., cause: a, returns: [EIO], profile: [%s]}"
@@ -151,6 +152,7 @@ def featured(delta: str = "") -> Spec:
             "profiles/ib.yaml": "profile: ib\nkind: transport\nsummary: S.",
             "profiles/windows.yaml": f"profile: windows\nkind: feature\nsummary: S.\n{delta}",
             "profiles/shared.yaml": f"profile: shared\nkind: feature\nsummary: S.\n{delta}",
+            **more,
         }
     )
 
@@ -173,6 +175,29 @@ def test_what_names_features_needs_all_of_them(
     assert chosen.features == has
     found = {name: each.features for name, each in chosen.lacking.items() if name != "mw/step"}
     assert found == lacking
+
+
+def test_a_feature_that_no_device_of_a_transport_has() -> None:
+    lacks = "profile: tcp\nkind: transport\nsummary: S.\nlacks: [{features: [windows], says: S., sources: [man]}]"
+    spec = featured(more={"profiles/tcp.yaml": lacks})
+    chosen = select(spec, "user", "tcp", ("windows", "shared"))
+    assert (list(chosen.rules), chosen.features) == (["mr/ok"], ("shared",))
+    assert {each.features for each in chosen.lacking.values()} == {("windows",)}
+    with pytest.raises(SpecError, match=r"'lacks' of tcp names .* 'window', .* did you mean 'windows'"):
+        featured(more={"profiles/tcp.yaml": lacks.replace("windows", "window")})
+    with pytest.raises(SpecError, match="profile user is of kind api, and only a transport has 'lacks'"):
+        featured(more={"profiles/user.yaml": lacks.replace("tcp", "user").replace("transport", "api")})
+
+
+def test_what_iwarp_lacks() -> None:
+    whole = load()
+    chosen = select(whole, "linux-user", "iwarp", features(whole))
+    lost = {"unreliable-services", "unreliable-connection", "unreliable-datagram", "atomics", "immediate-data", "rnr"}
+    assert set(features(whole)) - set(chosen.features) == lost
+    assert {"ud/received", "ah/create", "uc/written", "atomic/added", "send/immediate", "rnr/exceeded"} <= set(
+        chosen.lacking
+    )
+    assert not set(chosen.lacking) & set(chosen.rules)
 
 
 def test_features_of_one_selection_may_not_replace_the_same_field() -> None:
