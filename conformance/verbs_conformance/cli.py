@@ -213,11 +213,20 @@ def explain(topic: str) -> int:
 @main.command()
 @click.option("--select", "patterns", multiple=True, metavar="GLOB", help="Only these proofs, as 'inductive *'.")
 @_profiles
-def prove(patterns: Sequence[str], profile: Sequence[str]) -> int:
+@click.option(
+    "--feature",
+    "feature",
+    multiple=True,
+    metavar="NAME",
+    help="With the rules of this feature, be they a draft or not; all: of every feature.",
+)
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), help="The time that z3 has for one question (20).")
+def prove(patterns: Sequence[str], profile: Sequence[str], feature: Sequence[str], seconds: float | None) -> int:
     """Prove what the specification says of itself: cases partition, invariants are inductive."""
     api, transport = profiles(profile)
-    chosen = select(load(), api or "linux-kernel", transport or "roce", features(load()))
-    return prover.prove(chosen, patterns)
+    spec = load()
+    named = features(spec) if "all" in feature else feature
+    return prover.prove(select(spec, api or "linux-kernel", transport or "roce", named), patterns, seconds)
 
 
 @main.group("spec")

@@ -7,7 +7,7 @@ rule sees, and the facts of both:
 - objects are interchangeable, so the object that a step works on is the first of its kind, and so are the
   head of the queue and the first argument of each kind (or null);
 - an argument refers to a live object or is null;
-- an argument that every shape of a call fixes to one enumerator has one of these;
+- an argument for which every shape of a call lists enumerators has one of these;
 - a field of an enum has only values that some rule gives it (``_Ranges``);
 - live objects differ in the fields by which they are looked up (proved as ``unique``).
 
@@ -144,7 +144,7 @@ class Theory:
         self.model = model
         self.sources: list[CallCode | Family] = [*model.families, *model.calls.values()]
         self.transitions = [Transition(case.id, source, case) for source in self.sources for case in source.cases]
-        self.fixed = {name: _fixed_params(model, code) for name, code in model.calls.items()}
+        self.listed = {name: _listed_params(model, code) for name, code in model.calls.items()}
         self.ghosts = self._parse_ghosts()
         self.invariants = [*self._unique(), *self._parse_invariants()]
         self.ranges = _Ranges(self).found
@@ -213,8 +213,8 @@ class Theory:
 
     def _argument(self, code: CallCode, name: str, kind: Type, situation: Situation, seen: dict[str, int]) -> Any:
         unknowns = situation.base.unknowns
-        if name in self.fixed[code.name]:
-            return unknowns.one_of(name, self.fixed[code.name][name])
+        if name in self.listed[code.name]:
+            return unknowns.one_of(name, self.listed[code.name][name])
         if kind.tag != "ref":
             return unknowns.make(name, kind)
         if name in code.creates:
@@ -266,14 +266,14 @@ def scope_of(source: CallCode | Family) -> dict[str, Type]:
     return {source.var: Type("ref", source.kind), source.head_var: source.head_type, **lets}
 
 
-def _fixed_params(model: Model, code: CallCode) -> dict[str, tuple[str, ...]]:
-    """Parameters for which each shape of a call has exactly one enumerator."""
+def _listed_params(model: Model, code: CallCode) -> dict[str, tuple[str, ...]]:
+    """Parameters for which each shape of a call lists enumerators, and which these are."""
     made = {}
     shapes = model.spec.calls[code.name].shapes.values()
     for name, kind in code.params.items():
         menus = [shape.menus.get(name, ()) for shape in shapes]
-        if kind.tag == "enum" and menus and all(len(m) == 1 and str(m[0]) in model.voc.enum_of for m in menus):
-            made[name] = tuple(dict.fromkeys(str(m[0]) for m in menus))
+        if kind.tag == "enum" and menus and all(menus) and all(str(e) in model.voc.enum_of for m in menus for e in m):
+            made[name] = tuple(dict.fromkeys(str(e) for m in menus for e in m))
     return made
 
 
@@ -301,7 +301,7 @@ class _Ranges:
 
     def _rule(self, transition: Transition) -> None:
         source = transition.source
-        known = self.theory.fixed[source.name] if isinstance(source, CallCode) else {}
+        known = self.theory.listed[source.name] if isinstance(source, CallCode) else {}
         for body in (transition.case.body, *self.theory.ghosts.get(transition.id, ())):
             self._body(body, known)
 

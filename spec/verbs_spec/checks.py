@@ -181,6 +181,7 @@ def _check_profiles(spec: Spec) -> None:
         for shape in call.shapes.values()
     ]
     named += [(f"'profile' of family {family.name}", family.profile) for family in spec.families.values()]
+    named += [(f"'profile' of invariant {each.id}", each.profile) for each in spec.invariants]
     named += [
         (f"'profile' of {name!r} of call {call.name}", profiles)
         for call in spec.calls.values()

@@ -264,6 +264,7 @@ class Invariant:
     says: Text
     each: Binder | None
     object: str
+    profile: tuple[Text, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -149,13 +149,14 @@ def ghost(node: Node, file: str) -> Ghost:
 
 def invariant(node: Node, file: str) -> Invariant:
     """An element of `invariants`."""
-    entry = Entry(node, _named("invariant", node), required="id holds says", optional="for")
+    entry = Entry(node, _named("invariant", node), required="id holds says", optional="for profile")
     return Invariant(
         entry.required("id", slug),
         entry.required("holds", expression),
         entry.required("says", text),
         entry.optional("for", _binder),
         file,
+        profiles(entry),
     )
 
 

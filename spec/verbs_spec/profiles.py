@@ -106,6 +106,7 @@ def select(spec: Spec, api: str, transport: str, features: Sequence[str] = ()) -
         defines=defines,
         calls=calls,
         families=families,
+        invariants=tuple(each for each in spec.invariants if applies(each.profile)),
         selected=(api, transport),
         features=tuple(str(each.name) for each in extra),
         lacking=lacking,

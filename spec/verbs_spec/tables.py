@@ -18,6 +18,7 @@ from verbs_spec.document import (
     CallRule,
     Delta,
     FieldDecl,
+    Invariant,
     Rule,
     Shape,
     Spec,
@@ -142,7 +143,7 @@ def _page(spec: Spec, name: str) -> str:
         "Invariants",
         ["id", "for each", "holds", "in words"],
         (
-            [_code(each.id), _binder(each.each), _code(each.holds), _prose(each.says)]
+            [_code(each.id), _binder(each.each), _code(each.holds), _lines([_prose(each.says), *_only(each)])]
             for each in spec.invariants
             if each.object == name
         ),
@@ -259,13 +260,17 @@ def _elsewhere(part: Call | StepFamily) -> list[str]:
     return [f"More in {', '.join(f'[{each}]({each}.md)' for each in pages)}.\n"] if pages else []
 
 
+def _only(part: Rule | Invariant | Shape) -> list[str]:
+    """Under which profiles it is there, if not under all."""
+    return [f"only {_codes(part.profile)}"] if part.profile else []
+
+
 def _heading(words: str, page: str) -> str:
     return f"## {words}\n\nBegun in [{page}]({page}.md).\n"
 
 
 def _shape(shape: Shape) -> str:
-    only = [f"only {_codes(shape.profile)}"] if shape.profile else []
-    return _lines([_code(shape.name), *only, *([f"never drawn: {_prose(shape.peril)}"] if shape.peril else [])])
+    return _lines([_code(shape.name), *_only(shape), *([f"never drawn: {_prose(shape.peril)}"] if shape.peril else [])])
 
 
 def _menus(shape: Shape) -> str:
@@ -295,8 +300,7 @@ def _step_rules(spec: Spec, rules: Iterable[StepRule]) -> str:
 
 def _rule(rule: Rule) -> str:
     status = "" if rule.status == "draft" else f", {rule.status}"
-    only = [f"only {_codes(rule.profile)}"] if rule.profile else []
-    return _lines([_code(rule.id), f"{rule.level}{status}", *only])
+    return _lines([_code(rule.id), f"{rule.level}{status}", *_only(rule)])
 
 
 def _condition(rule: CallRule | StepRule) -> str:
