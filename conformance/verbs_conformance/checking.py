@@ -133,7 +133,7 @@ def runs(subject: Subject) -> Iterator[str]:
             )
         groups: dict[tuple[str, tuple[str, ...]], list[Program]] = {}
         for program in filter(_is_run, subject.programs):
-            transport = next((t for t in (TRANSPORT, *whole) if program.applies(api, t)), "")
+            transport = next((t for t in (TRANSPORT, *whole) if t in whole and program.under(whole[t])), "")
             if transport in whole:
                 groups.setdefault((transport, tuple(sorted(program.feature))), []).append(program)
         for (transport, having), group in groups.items():
