@@ -5,6 +5,7 @@ from __future__ import annotations
 import softhca_scenarios_access
 import softhca_scenarios_completions
 import softhca_scenarios_objects
+import softhca_scenarios_queues
 import softhca_scenarios_registration
 from softhca_case import Case
 
@@ -13,5 +14,6 @@ CASES: dict[str, Case] = {
     **softhca_scenarios_registration.CASES,
     **softhca_scenarios_objects.CASES,
     **softhca_scenarios_completions.CASES,
+    **softhca_scenarios_queues.CASES,
 }
 """By fault."""

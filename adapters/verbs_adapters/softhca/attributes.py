@@ -129,7 +129,8 @@ def _check(name: str, value: Any, settings: Settings) -> None:
     elif name in ENUMERATORS:
         fits = value in ENUMERATORS[name]
     elif name == "path_mtu":
-        fits = value in MTUS[: MTUS.index(settings.port_mtu) + 1]
+        most = len(MTUS) if "any-path-mtu" in settings.fault else MTUS.index(settings.port_mtu) + 1
+        fits = value in MTUS[:most]
     elif name in ("max_rd_atomic", "max_dest_rd_atomic"):
         fits = value <= settings.max_rd_atomic
     else:

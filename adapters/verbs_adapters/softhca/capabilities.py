@@ -81,15 +81,15 @@ FEATURES: dict[str, Capability] = {
     "RESIZE_CQ": Capability((USER,), verbs=("resize_cq",)),
     "ASYNCHRONOUS_EVENTS": Capability((USER,), verbs=("get_async_event", "ack_async_event")),
     "QP_ATTRIBUTES": Capability(
-        (USER,),
+        EVERY_API,
         params={
             "create_qp": ("qp_type", "sq_sig_all"),
             "query_qp": ("mask",),
             "modify_qp": tuple(VERBS["modify_qp"].optional - {"remote"}),
         },
     ),
-    "XRC": Capability((USER,), params={"create_qp": ("qp_type",)}),
-    "RAW_PACKET": Capability((USER,), params={"create_qp": ("qp_type",)}),
+    "XRC": Capability(EVERY_API, params={"create_qp": ("qp_type",)}),
+    "RAW_PACKET": Capability(EVERY_API, params={"create_qp": ("qp_type",)}),
 }
 """Every feature that softhca can have, in the order of ``hello``."""
 

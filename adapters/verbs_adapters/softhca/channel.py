@@ -28,6 +28,7 @@ class Channels:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
+        self._faults = objects.faults
 
     def create_comp_channel(self, _args: Args) -> Args:
         self._objects.room(self._objects.channels)
@@ -41,12 +42,19 @@ class Channels:
 
     def req_notify_cq(self, args: Args) -> None:
         cq = find(self._objects.cqs, args["cq"])
-        cq.armed = max(cq.armed, SOLICITED if args["solicited_only"] else ANY)
+        asked = SOLICITED if args["solicited_only"] else ANY
+        if cq.armed and "arming-again-disarms" in self._faults:
+            asked = cq.armed = 0
+        cq.armed = asked if "arming-is-lowered" in self._faults else max(cq.armed, asked)
+        if cq.entries and "old-entries-tell" in self._faults:
+            cq.ring(solicited=True)
 
     def get_cq_event(self, args: Args) -> Args:
         cq = find(self._objects.channels, args["channel"]).take()
         if cq is None:
             return {"n": 0}
+        if "taking-an-event-disarms" in self._faults:
+            cq.armed = 0
         return {"n": 1, "cq": cq.handle}
 
     def ack_cq_events(self, args: Args) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 from verbs_adapters.softhca.event import EventQueue
 from verbs_adapters.softhca.options import Settings
 from verbs_adapters.softhca.qp import QueuePair
-from verbs_adapters.softhca.queue import WC_OPCODE, CompletionQueue, Cqe, Wqe
+from verbs_adapters.softhca.queue import ANY, WC_OPCODE, CompletionQueue, Cqe, Wqe
 from verbs_adapters.softhca.stream import Stream
 
 SUCCESS = "SUCCESS"
@@ -107,9 +107,9 @@ class Completer:
         if qp.inbound.receive is not None:  # half a message came
             self._write(qp, qp.recv_cq, qp.inbound.receive, {"status": FLUSHED}, receive=True)
             qp.inbound.receive = None
-        if qp.srq is not None:
+        if (qp.srq is not None and "last-receive-untold" not in faults) or "last-receive-without-srq" in faults:
             self._events.tell("QP_LAST_WQE_REACHED", qp)
-        elif "receives-not-flushed" in faults or ("no-flush-from-rtr" in faults and before != "RTS"):
+        if "receives-not-flushed" in faults or ("no-flush-from-rtr" in faults and before != "RTS"):
             qp.receives.clear()
         if "nop-completion" in faults:
             self._write_send(qp, Wqe(0, "SEND"), FLUSHED)
@@ -122,7 +122,8 @@ class Completer:
     def drained(self, qp: QueuePair) -> None:
         """Everything that a queue pair in SQD had started is done."""
         qp.draining = False
-        if qp.attributes["en_sqd_async_notify"] or self._settings.drain_event == "always":
+        asked = qp.attributes["en_sqd_async_notify"] or "drain-event-unasked" in self._faults
+        if asked or self._settings.drain_event == "always":
             self._events.tell("SQ_DRAINED", qp)
 
     def flush_send(self, qp: QueuePair) -> None:
@@ -175,7 +176,15 @@ class Completer:
         cqe = Cqe(qp, out, frees, receive=receive)
         self._push(cq, cqe)
         if cq.armed:
-            cq.ring(solicited=(receive and wqe.solicited) or out["status"] != SUCCESS)
+            self._ring(cq, wqe, failed=out["status"] != SUCCESS, receive=receive)
+
+    def _ring(self, cq: CompletionQueue, wqe: Wqe, *, failed: bool, receive: bool) -> None:
+        """An entry came to an armed queue: it may be one that was asked for."""
+        faults = self._faults
+        solicited = wqe.solicited and (receive or "sends-are-solicited" in faults)
+        cq.ring(solicited=solicited or (failed and "failures-are-not-solicited" not in faults))
+        if "arming-lasts" in faults:
+            cq.armed = ANY
 
     def _spoil(self, qp: QueuePair, out: dict[str, Any]) -> None:
         """The faults in the contents of an entry."""

@@ -44,19 +44,22 @@ class Cqs:
     def destroy_cq(self, args: Args) -> None:
         cq = find(self._objects.cqs, args["cq"])
         cq.require_acknowledged()
-        if cq.events:
+        if cq.events and "unacknowledged-events-hold-nothing" not in self._faults:
             raise Refused("EDEADLK")
         if cq.users and "cq-destroyed-under-qp" not in self._faults:
             raise Refused("EBUSY")
-        cq.gone = True
+        cq.gone = "events-outlive-their-queue" not in self._faults
         if cq.channel is not None:
             cq.channel.users -= 1
         del self._objects.cqs[args["cq"]]
 
     def resize_cq(self, args: Args) -> Args:
         cq = find(self._objects.cqs, args["cq"])
-        if not max(1, len(cq.entries)) <= args["cqe"] <= self._settings.max_cqe:
+        least = 1 if "shrink-below-entries-accepted" in self._faults else max(1, len(cq.entries))
+        if not least <= args["cqe"] <= self._settings.max_cqe:
             raise Refused
+        if "resize-disarms" in self._faults:
+            cq.armed = 0
         cq.capacity = args["cqe"] + self._settings.cq_slack
         return {"cqe_actual": cq.capacity}
 
@@ -66,6 +69,8 @@ class Cqs:
         if not cq.entries:
             return {"n": 0}
         cqe = cq.entries.popleft()
+        if self._faults and not cq.entries and "last-poll-disarms" in self._faults:
+            cq.armed = 0
         qp = cqe.qp
         if qp.srq is not None and cqe.receive:
             qp.srq.used -= cqe.frees

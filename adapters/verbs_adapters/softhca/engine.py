@@ -55,6 +55,7 @@ class Engine:
         registrar: Registrar,
         events: EventQueue,
     ) -> None:
+        self._faults = settings.fault
         self._pace = "threads" if settings.threads else settings.pace
         self._chance = chance
         self._active: list[QueuePair] = []
@@ -152,10 +153,10 @@ class Engine:
                 steps.append(self._requester.transmit)
             if qp.outbound.paused == "receive" and self._responder.would_take(qp):
                 steps.append(self._retry.resume)
-            if qp.state == "SQD":
-                if qp.draining and not qp.started:
-                    steps.append(self.completer.drained)
-            elif qp.pending and self._requester.may_start(qp):
+            if qp.draining and not qp.started and "draining-never-ends" not in self._faults:
+                steps.append(self.completer.drained)
+            starts = qp.state == "RTS" or "drained-queue-still-sends" in self._faults
+            if qp.pending and starts and self._requester.may_start(qp):
                 steps.append(self._requester.start)
         elif qp.state in STOPPED:
             if qp.pending:

@@ -25,7 +25,7 @@ from verbs_adapters.softhca.keys import KeyTable
 from verbs_adapters.softhca.memory import BusFault
 from verbs_adapters.softhca.options import Settings
 from verbs_adapters.softhca.qp import QueuePair
-from verbs_adapters.softhca.queue import Wqe
+from verbs_adapters.softhca.queue import SharedReceives, Wqe
 from verbs_adapters.softhca.region import REMOTE_READ, REMOTE_WRITE
 from verbs_adapters.softhca.registrar import OperationError, Registrar
 from verbs_adapters.softhca.stream import Stream
@@ -125,10 +125,17 @@ class Execution:
         receive = qp.receives.popleft()
         receive.solicited = request.wqe.solicited
         if qp.srq is not None:
-            qp.srq.was_taken(self._events)
+            self._look_at_limit(qp.srq)
         if self._settings.rq_slot == "consume":
             qp.give_back_receive(1)
         return receive
+
+    def _look_at_limit(self, srq: SharedReceives) -> None:
+        """A receive was taken: whether fewer than the limit are left."""
+        faults, left = self._faults, len(srq.receives)
+        if left < srq.limit or (left == srq.limit and srq.limit and "limit-told-at-equal" in faults):
+            srq.limit = srq.limit if "limit-told-again" in faults else 0
+            self._events.tell("SRQ_ERR" if "limit-is-told-as-error" in faults else "SRQ_LIMIT_REACHED", srq)
 
     def _not_ready(self, qp: QueuePair, request: Request) -> Response:
         """There is no receive: the message waits at its sender, or on a stream may be the end."""

@@ -116,6 +116,42 @@ FAULTS: dict[str, Fault] = _table(
         Fault("flushed-receive-is-success", "B107", "H", "a flushed receive says SUCCESS"),
         Fault("bad-read-sink-unreported", "B109", "H", "a READ whose sink is not writable says SUCCESS"),
         Fault("peer-qp-num", "M-WC-3", "H", "qp_num is the peer's"),
+        # -- attributes and draining ---------------------------------------------------------------
+        Fault("unmasked-attributes-taken", "B73", "H", "attributes count although their mask bit is clear"),
+        Fault("state-without-its-bit", "B74", "H", "the state changes although its mask bit is clear"),
+        Fault("signalling-not-told", "B76", "H", "query_qp says that not all sends are signalled"),
+        Fault("any-path-mtu", "B83", "S", "a path MTU above the port's is accepted", {"port_mtu": "MTU_1024"}),
+        Fault("drained-queue-still-sends", "M-QP-5", "H", "sends are started in SQD"),
+        Fault("draining-never-ends", "M-QP-5", "H", "a queue pair in SQD is never drained"),
+        Fault("drain-event-unasked", "M-QP-5", "H", "SQ_DRAINED is told unasked"),
+        # -- completion events ---------------------------------------------------------------------
+        Fault("resize-disarms", "B140", "H", "resizing a completion queue disarms it"),
+        Fault("arming-again-disarms", "B155", "H", "arming an armed queue disarms it"),
+        Fault("old-entries-tell", "B160", "S", "arming a queue that holds entries tells an event"),
+        Fault("arming-lasts", "M-NT-1", "H", "an armed queue tells every entry"),
+        Fault("failures-are-not-solicited", "M-NT-3", "H", "a failed completion does not count as solicited"),
+        Fault("sends-are-solicited", "M-NT-3", "H", "a solicited send counts where it was sent"),
+        Fault("last-poll-disarms", "M-NT-5", "H", "polling the last entry disarms the queue"),
+        Fault("taking-an-event-disarms", "M-NT-5", "H", "taking an event disarms the queue"),
+        Fault("arming-is-lowered", "G13", "H", "arming for solicited completions lowers what was armed"),
+        Fault("unacknowledged-events-hold-nothing", "M-RC-5", "H", "a queue with taken events can be destroyed"),
+        Fault("events-outlive-their-queue", "B182", "S", "an event names a queue that is gone"),
+        # -- shared receive queues -----------------------------------------------------------------
+        Fault("srq-destroyed-under-qp", "B58", "H", "a shared receive queue in use can be destroyed"),
+        Fault("refused-resize-takes-limit", "B170", "H", "a refused modify_srq sets the limit"),
+        Fault("srq-resize-ignored", "B172", "H", "modify_srq with MAX_WR says success and does nothing"),
+        Fault("limit-is-told-as-error", "B173", "H", "reaching the limit is told as SRQ_ERR"),
+        Fault("srq-dropped-at-create", "B176", "H", "a queue pair made with a shared queue has its own"),
+        Fault("srq-does-not-hold-its-pd", "M-RC-3", "H", "a shared queue does not use its protection domain"),
+        Fault("limit-told-again", "M-SR-1", "H", "the limit stays armed when it was told"),
+        Fault("limit-told-at-equal", "M-SR-1", "H", "the limit is told when as many as it are left"),
+        Fault("srq-last-in-first-out", "M-SR-3", "H", "the last receive posted is taken first"),
+        Fault("destroy-returns-taken-receives", "M-SR-5", "H", "receives of a queue pair that goes come back"),
+        # -- asynchronous events -------------------------------------------------------------------
+        Fault("last-receive-untold", "B178", "H", "QP_LAST_WQE_REACHED is never told"),
+        Fault("last-receive-without-srq", "M-AE-3", "H", "QP_LAST_WQE_REACHED is told without a shared queue"),
+        Fault("established-in-rts", "M-AE-1", "H", "COMM_EST is told in RTS"),
+        Fault("established-for-every-message", "M-AE-1", "H", "COMM_EST is told for every message"),
         # -- ERR and flush -------------------------------------------------------------------------
         Fault("receives-not-flushed", "B116", "H", "receives are dropped at ERR"),
         Fault("flushed-sends-say-success", "B118", "H", "flushed sends say SUCCESS"),
@@ -132,6 +168,7 @@ FAULTS: dict[str, Fault] = _table(
         # -- completion queues ---------------------------------------------------------------------
         Fault("overrun-goes-unnoticed", "B137", "S", "an entry is lost and the queue pair goes on"),
         Fault("cq-holds-one-less", "M-CQ-1", "H", "a completion queue of N holds N-1"),
+        Fault("shrink-below-entries-accepted", "B139", "H", "a queue can be made smaller than what it holds"),
         Fault("destroy-purges-whole-cq", "M-CQ-5", "H", "destroy_qp empties its CQs of all entries"),
     )
 )

@@ -69,6 +69,8 @@ class Pairs:
                 cqs[0].users += 1
             raise
         self._objects.room(self._objects.qps)
+        if "srq-dropped-at-create" in self._faults:
+            srq = None
         qp = QueuePair(self._new_qpn(), pd, cqs, sizes, type_=kind, srq=srq, sig_all=args.get("sq_sig_all", False))
         for used in (pd, *cqs):
             used.users += 1
@@ -135,6 +137,8 @@ class Pairs:
         """Whatever the queue pair holds is gone; a shared queue has the slots of its receives back."""
         if qp.srq is not None and self._settings.rq_slot == "poll":
             qp.srq.used -= len(qp.received) + (qp.inbound.receive is not None)
+            if "destroy-returns-taken-receives" in self._faults:
+                qp.srq.receives.extend(wqe for wqe, _ in qp.received)
         qp.clear()
 
     def _purge(self, qp: QueuePair) -> None:
@@ -149,7 +153,8 @@ class Pairs:
         out: Args = {"state": qp.state}
         if "mask" not in args:
             return out
-        out |= {"qp_type": qp.type, "sq_sig_all": qp.sig_all, "sq_draining": qp.draining}
+        all_signalled = qp.sig_all and "signalling-not-told" not in self._faults
+        out |= {"qp_type": qp.type, "sq_sig_all": all_signalled, "sq_draining": qp.draining}
         for bit in args["mask"]:
             for name in OF_BIT.get(bit, ()):
                 out[name] = self._told(qp, name)
@@ -168,7 +173,7 @@ class Pairs:
     def modify_qp(self, args: Args) -> None:
         qp = find(self._objects.qps, args["qp"])
         mask = frozenset(args["mask"]) if "mask" in args else None
-        moves = mask is None or "STATE" in mask
+        moves = mask is None or "STATE" in mask or "state-without-its-bit" in self._faults
         state = args["state"] if moves else qp.state
         if state not in STATES or (state in OPTIONAL_STATES and not self._whole):
             if "unknown-state-is-error" not in self._faults:
@@ -179,6 +184,8 @@ class Pairs:
             if "refused-modify-takes-access" in self._faults:
                 qp.access = access_bits(args.get("access", ()), self._objects.offer.rights)
             raise Refused
+        if mask is not None and "unmasked-attributes-taken" in self._faults:
+            mask = step.taken
         rights = RIGHTS & step.taken if state == "INIT" else frozenset()
         self._set(qp, *self._values(qp, step.required | rights if mask is None else mask, args))
         if moves:

@@ -15,7 +15,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from verbs_adapters.softhca.access import Sge
-from verbs_adapters.softhca.event import Element, EventQueue
+from verbs_adapters.softhca.event import Element
 from verbs_adapters.softhca.region import Mapping, PageList, ProtectionDomain, Region
 
 if TYPE_CHECKING:
@@ -198,9 +198,3 @@ class SharedReceives(Element):
         self.used = 0
         self.users = 0
         self.waiting: dict[QueuePair, None] = {}
-
-    def was_taken(self, events: EventQueue) -> None:
-        """A receive was taken: whether the limit is reached."""
-        if len(self.receives) < self.limit:
-            self.limit = 0
-            events.tell("SRQ_LIMIT_REACHED", self)

@@ -45,6 +45,7 @@ class Responder:
         events: EventQueue,
     ) -> None:
         self._events = events
+        self._faults = settings.fault
         self._any_life = settings.psn == "ignore"
         self._wire = wire
         self._execution = execution
@@ -74,7 +75,8 @@ class Responder:
         if peer is None or not self._knows(peer, request):
             self._retry.silence(sender)
         elif request.psn == peer.expected:
-            if peer.state == "RTR" and not peer.established:
+            told = peer.established and "established-for-every-message" not in self._faults
+            if not told and (peer.state == "RTR" or "established-in-rts" in self._faults):
                 peer.established = True
                 self._events.tell("COMM_EST", peer)
             peer.inbound.nak_sent = False

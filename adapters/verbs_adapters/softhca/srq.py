@@ -32,6 +32,7 @@ class Srqs:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._settings = objects.settings
+        self._faults = objects.faults
 
     def create_srq(self, args: Args) -> Args:
         pd = find(self._objects.pds, args["pd"])
@@ -42,7 +43,7 @@ class Srqs:
             raise Refused
         self._objects.room(self._objects.srqs)
         srq = SharedReceives(pd, args["max_wr"] + self._settings.srq_slack, max_sge, limit)
-        pd.users += 1
+        pd.users += "srq-does-not-hold-its-pd" not in self._faults
         srq.handle = self._objects.enter(self._objects.srqs, srq)
         return {"srq": srq.handle, "max_wr_actual": srq.size, "max_sge_actual": max_sge}
 
@@ -63,7 +64,11 @@ class Srqs:
             size = args["max_wr"] + self._settings.srq_slack
         if "LIMIT" in mask:
             limit = narrow(args.get("srq_limit", 0))
+        if "srq-resize-ignored" in self._faults:
+            size = srq.size
         if limit > size or size < srq.used:
+            if "refused-resize-takes-limit" in self._faults:
+                srq.limit = limit
             raise Refused
         srq.size, srq.limit = size, limit
 
@@ -74,10 +79,10 @@ class Srqs:
     def destroy_srq(self, args: Args) -> None:
         srq = find(self._objects.srqs, args["srq"])
         srq.require_acknowledged()
-        if srq.users:
+        if srq.users and "srq-destroyed-under-qp" not in self._faults:
             raise Refused("EBUSY")
         srq.gone = True
-        srq.pd.users -= 1
+        srq.pd.users -= "srq-does-not-hold-its-pd" not in self._faults
         del self._objects.srqs[args["srq"]]
 
     def post_srq_recv(self, args: Args) -> None:
@@ -86,6 +91,7 @@ class Srqs:
         if srq.used >= srq.size:
             raise Refused("ENOMEM")
         srq.used += 1
-        srq.receives.append(wqe)
+        at = 0 if "srq-last-in-first-out" in self._faults else len(srq.receives)
+        srq.receives.insert(at, wqe)
         while srq.waiting:
             self._objects.engine.wake(srq.waiting.popitem()[0])
