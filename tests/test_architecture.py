@@ -55,4 +55,4 @@ def test_only_one_module_knows_z3() -> None:
 def test_conformance_names_the_device_only_to_list_its_faults() -> None:
     users = {p.name for p in (ROOT / "conformance").rglob("*.py") if any("softhca" in n for n in imported(p))}
 
-    assert users == {"listing.py"}
+    assert users == {"faults.py"}

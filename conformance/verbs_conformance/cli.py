@@ -19,7 +19,7 @@ import click
 from verbs_adapters.contract import AdapterError
 from verbs_adapters.contract import UsageError as AdapterUsageError
 from verbs_conformance import explain as explaining
-from verbs_conformance import lab_cli, listing, prover, reporting, rerun, running, waivers
+from verbs_conformance import faults_cli, lab_cli, listing, prover, reporting, rerun, running, waivers
 from verbs_conformance import program as programs
 from verbs_conformance.adapter_cli import adapter
 from verbs_conformance.kept import Kept
@@ -275,6 +275,7 @@ main.add_command(adapter)
 main.add_command(report)
 main.add_command(waivers_)
 main.add_command(lab_cli.lab)
+main.add_command(faults_cli.command)
 
 
 if __name__ == "__main__":

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from verbs_adapters import registry
-from verbs_conformance import cells, columns
+from verbs_conformance import cells, columns, faults
 from verbs_conformance import program as programs
 from verbs_conformance.build import build
 from verbs_conformance.checking import TRANSPORT, Subject, problems
@@ -24,9 +23,6 @@ from verbs_spec import facts, slugs, tables
 from verbs_spec.document import Spec
 from verbs_spec.errors import near
 from verbs_spec.loader import load
-
-if TYPE_CHECKING:
-    from verbs_adapters.softhca.faults import Fault
 
 HEADS = {
     "rules": ("rule", "level", "status", "says"),
@@ -58,14 +54,14 @@ def show(what: str) -> int:
     elif what == "facts":
         rows = [_traced(t) for t in traced()]
     else:
-        rows = [(f.name, f.entry, f.oracle, f.sentence) for f in _faults().values()]
+        rows = [(f.name, f.entry, f.oracle, f.sentence) for f in faults.known().values()]
     columns.table(columns.Terminal(highlight=False), HEADS[what], rows)
     return 0
 
 
 def traced() -> list[Trace]:
     """Every fact with its rules, programs and faults."""
-    return traces(facts.load(), programs.shipped("programs"), {f.name: f.entry for f in _faults().values()})
+    return traces(facts.load(), programs.shipped("programs"), {f.name: f.entry for f in faults.known().values()})
 
 
 def _traced(trace: Trace) -> tuple[str, ...]:
@@ -80,12 +76,6 @@ def _traced(trace: Trace) -> tuple[str, ...]:
         ", ".join(trace.faults),
         _one(fact.says),
     )
-
-
-def _faults() -> Mapping[str, Fault]:
-    from verbs_adapters.softhca.faults import FAULTS  # noqa: PLC0415 - only these lists need the device
-
-    return FAULTS
 
 
 def _one(text: str) -> str:

@@ -110,14 +110,15 @@ class Driver:
         fixture: Program,
         number: int,
         depth: int,
-        until: float = math.inf,
+        spent: Callable[[int], bool] = lambda _calls: False,
     ) -> None:
         self.judge = judge
         self.shapes = known
         self.weighed = [s for s in known for _ in range(WEIGHT if s.call in judge.engine.giving else 1)]
         self.idle = [s for s in known if s.call not in judge.engine.giving]
         self.depth = depth
-        self.until = until
+        self.spent = spent
+        """Whether the budget is used up, with so many calls of this program."""
         self.fixture = fixture
         self.seed = number
         self.session: Session = judge.session()
@@ -176,7 +177,7 @@ class Driver:
     def draw(self, shape: Shape, words: Sequence[int]) -> Step | None:
         """The step of a shape, or of another one, for what was drawn; a wait for silence if it would cost too much
         now, None if it cannot be made or would break a duty.  TimeUp if the budget is used up."""
-        if time.monotonic() > self.until:
+        if self.spent(self.session.calls):
             raise TimeUp
         if self.made.given_up:
             return None
@@ -192,6 +193,10 @@ class Driver:
         step = build(shape, names, self.fresh, self.made_of, Picker(shape, draws[3:]))
         if step is None or self.session.breaks_duty(step):
             return None
+        return self.affordable(shape, step)
+
+    def affordable(self, shape: Shape, step: Step) -> Step | None:
+        """The step; a wait for silence, or None if the device is silent, where judging the step would cost too much."""
         belief = self.session.belief
         if not self.is_silent and len(belief.branches) * belief.in_flight() > CROWDED:
             return SETTLE
@@ -244,7 +249,8 @@ class Driver:
 
 
 class Stateful:
-    """Draws programs until a budget is used up; ``goes_on`` is asked when one failed."""
+    """Draws programs until a budget is used up, of seconds or of the ``most`` calls; ``goes_on`` is asked when one
+    failed.  ``driver`` says how a program is drawn."""
 
     def __init__(
         self,
@@ -252,11 +258,19 @@ class Stateful:
         number: int,
         budget: float,
         goes_on: Callable[[], bool] = lambda: False,
+        *,
+        most: float = math.inf,
+        driver: type[Driver] = Driver,
     ) -> None:
         self.judge = judge
         self.goes_on = goes_on
         self.seed = number
         self.until = time.monotonic() + budget
+        self.most = most
+        self.driver = driver
+        self.calls = 0
+        """The calls of all programs, those of the first that failed among them, and of none behind it."""
+        self.failed = False
         spec = judge.engine.model.spec
         self.shapes = harmless(judge.engine.model)
         self.fixtures = [
@@ -274,7 +288,7 @@ class Stateful:
         """The judgements of all programs; ends at the first failure behind which it does not go on."""
         machine = self.machine()
         chunk = 0
-        while time.monotonic() < self.until:
+        while not self._spent():
             chunk += 1
             found = self.draw_chunk(machine, self.seed * 1000 + chunk)
             yield from self.done
@@ -302,7 +316,7 @@ class Stateful:
         except TimeUp:
             return None
         except Flaky:  # hypothesis meets the end of the budget in what it has drawn before
-            if time.monotonic() > self.until:
+            if self._spent():
                 return None
             raise
         except Disagreement as e:
@@ -316,10 +330,17 @@ class Stateful:
 
     def _driver(self, fixture: int, depth: int) -> Driver:
         number = self.seed * 100_003 + fixture
-        return Driver(self.judge, self.shapes, self.fixtures[fixture], number, depth, self.until)
+        return self.driver(self.judge, self.shapes, self.fixtures[fixture], number, depth, self._spent)
+
+    def _spent(self, calls: int = 0) -> bool:
+        return time.monotonic() > self.until or self.calls + calls >= self.most
 
     def _finished(self, driver: Driver) -> None:
-        self.done.append(driver.finish())
+        done = driver.finish()
+        self.done.append(done)
+        if not self.failed:  # hypothesis repeats a program that fails
+            self.calls += done.calls
+            self.failed = done.failed_step is not None
 
 
 def machine_class(

@@ -202,7 +202,7 @@ class Run:
 
     def _all(self, writer: Writer) -> None:
         s = self.settings
-        for program, seed in self._written():
+        for program, seed in self.written():
             self._judge(writer, program, seed)
         if s.again is None and self.draws and not self.tally.failures:
             stateful = Stateful(self.judge, s.seed, s.budget, lambda: self.tally.verdicts[-1] is Verdict.WAIVED)
@@ -211,7 +211,7 @@ class Run:
                     self.alone[done.program.name] = "drawn programs know one device"
                 self._done(writer, done)
 
-    def _written(self) -> Iterator[tuple[Program, int]]:
+    def written(self) -> Iterator[tuple[Program, int]]:
         """All programs but those that are drawn, each with its seed; the perilous ones last."""
         s = self.settings
         for round_ in range(1 if s.quick else s.rounds):

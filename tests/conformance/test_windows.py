@@ -160,7 +160,7 @@ def test_what_crashes_kernels_is_run_only_when_asked_for() -> None:
     def made(*, asked: bool) -> list[str]:
         settings = Settings("linux-user", "roce", select=("regress/*inv*",), perilous=asked, rounds=2)
         job = Run(real(), backend, backend.hello(), settings)
-        return [p.name for p, _ in job._written()]
+        return [p.name for p, _ in job.written()]
 
     assert not perilous & set(made(asked=False))
     names = made(asked=True)

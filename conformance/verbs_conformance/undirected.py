@@ -1,0 +1,55 @@
+"""Programs drawn without guidance, which the guided ones of :mod:`verbs_conformance.machine` are measured against.
+
+The fixtures, the oracle and the budget are the same, and so are the menus of the calls: but each call of the
+specification is as likely as any other, and so is each entry of each menu.  Nothing is weighed, nothing is left in
+flight on purpose and nothing is looked at before the end.  Silence is one more call to draw; besides, it is waited for
+only where judging the call would cost too much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from verbs_conformance.machine import SETTLE, Driver, TimeUp, digits
+from verbs_conformance.session import Step
+from verbs_conformance.shapes import Menu, Shape, build
+
+
+class Uniform:
+    """Picks each entry of a menu as often as any other."""
+
+    def __init__(self, draws: Sequence[int]) -> None:
+        self.left = iter(draws)
+
+    def __call__(self, _menu: Menu, offered: Sequence[str]) -> str:
+        return offered[(next(self.left) * 16 + next(self.left)) % len(offered)]
+
+
+class Undirected(Driver):
+    """A driver that makes any call with any arguments."""
+
+    def any(self, words: Sequence[int]) -> Shape:
+        """The shape of any call, each as often as any other."""
+        calls = sorted({s.call for s in self.shapes})
+        call = calls[words[0] % len(calls)]
+        own = [s for s in self.shapes if s.call == call]
+        return own[words[1] % len(own)]
+
+    def harvest(self) -> None:
+        """Wait for silence."""
+        self.run(SETTLE)
+
+    def draw(self, shape: Shape, words: Sequence[int]) -> Step | None:
+        """A step of any call, whatever rule hypothesis has chosen; TimeUp if the budget is used up."""
+        if self.spent(self.session.calls):
+            raise TimeUp
+        if self.made.given_up:
+            return None
+        shape = self.any(words)
+        if not self.can(shape):
+            return None
+        draws = digits((*words[2:], *words, *words))
+        step = build(shape, self.session.live(), self.fresh, self.made_of, Uniform(draws))
+        if step is None or self.session.breaks_duty(step):
+            return None
+        return self.affordable(shape, step)
