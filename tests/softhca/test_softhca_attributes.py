@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from softhca_rig import Rig
 
-from verbs_adapters.softhca.attributes import OF_BIT
+from verbs_adapters.softhca.arguments import Refused
+from verbs_adapters.softhca.attributes import OF_BIT, chosen
+from verbs_adapters.softhca.options import parse
 from verbs_adapters.softhca.transitions import STATES, STEPS, TYPES
 
 BITS = sorted(OF_BIT)
@@ -157,6 +159,25 @@ def test_signalling_all_and_creation_are_told() -> None:
     rig.recv(rig.b, 1)
     rig.send(rig.a, 1, signaled=False)
     assert rig.sent() == [(1, "SUCCESS")]
+
+
+@pytest.mark.parametrize(("masks", "result"), [("exact", "EINVAL"), ("uverbs", "0")])
+def test_uverbs_drops_what_a_type_has_not(masks: str, result: str) -> None:
+    rig = Masked("RTR", "XRC_RECV", masks=masks)
+    required = ["STATE", *sorted(STEPS["RTR", "RTS", "XRC_RECV"].required)]
+    assert rig.modify([*required, "RETRY_CNT"], "RTS") == result
+
+
+@pytest.mark.parametrize(("controlled_qkey", "qkey", "errno"), [("accept", 1 << 31, ""), ("refuse", 1 << 31, "EPERM")])
+def test_keys_for_the_privileged(controlled_qkey: str, qkey: int, errno: str) -> None:
+    settings = parse({"controlled_qkey": controlled_qkey})
+    assert chosen(frozenset({"QKEY"}), {"qkey": qkey - 1}, settings) == {"qkey": qkey - 1}
+    if errno:
+        with pytest.raises(Refused) as refused:
+            chosen(frozenset({"QKEY"}), {"qkey": qkey}, settings)
+        assert refused.value.errno == errno
+    else:
+        assert chosen(frozenset({"QKEY"}), {"qkey": qkey}, settings) == {"qkey": qkey}
 
 
 # -- draining ---------------------------------------------------------------------------------------------

@@ -101,12 +101,33 @@ def test_events_keep_the_queue_and_queues_keep_the_channel() -> None:
     assert rig.result("create_cq", cqe=4, channel=rig.channel) == "EINVAL"
 
 
-def test_a_queue_without_a_channel_can_be_armed() -> None:
-    rig = Rig(api="linux-user")
-    assert rig.result("req_notify_cq", cq=rig.rcq, solicited_only=False) == "0"
+@pytest.mark.parametrize(("no_channel", "result"), [("accept", "0"), ("refuse", "EINVAL")])
+def test_a_queue_without_a_channel_can_be_armed_or_not(no_channel: str, result: str) -> None:
+    rig = Rig(api="linux-user", no_channel=no_channel)
+    assert rig.result("req_notify_cq", cq=rig.rcq, solicited_only=False) == result
     rig.recv(rig.b, 1)
     rig.send(rig.a, 1)
     assert rig.got() == [(1, "SUCCESS")]
+
+
+@pytest.mark.parametrize(("cq_events", "count"), [("each", 2), ("merged", 1)])
+def test_an_event_while_one_waits_is_told_too_or_left_out(cq_events: str, count: int) -> None:
+    rig = Told(cq_events=cq_events)
+    for _ in range(2):
+        rig.arm(rig.rcq)
+        rig.message()
+    assert rig.told() == [rig.rcq] * count
+    rig.arm(rig.rcq)
+    rig.message()
+    assert rig.told() == [rig.rcq]
+
+
+@pytest.mark.parametrize(("unread", "told"), [("quiet", 0), ("tell", 1)])
+def test_arming_a_queue_that_holds_entries(unread: str, told: int) -> None:
+    rig = Told(unread=unread)
+    rig.message()
+    rig.arm(rig.rcq)
+    assert len(rig.told()) == told
 
 
 def test_resizing_keeps_the_entries() -> None:

@@ -127,6 +127,12 @@ def test_resizing_keeps_what_is_there_and_changes_nothing_when_refused() -> None
     assert rig.share(3, 4) == ["0", "ENOMEM"]
 
 
+def test_a_device_may_take_one_attribute_at_a_time() -> None:
+    rig = Shared(srq_modify="one")
+    assert rig.modify(max_wr=3, srq_limit=2) == "EINVAL"
+    assert [rig.modify(max_wr=3), rig.modify(srq_limit=2)] == ["0", "0"]
+
+
 def test_what_is_refused() -> None:
     rig = Shared(max_srq_wr="8", max_srq_sge="2")
     for wrong in ({"max_wr": 0}, {"max_wr": 9}, {"max_sge": 3}):

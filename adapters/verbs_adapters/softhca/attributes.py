@@ -23,6 +23,7 @@ from verbs_adapters.softhca.options import Settings
 PORTS = PKEYS = GIDS = LID = 1
 GID = "fe800000000000000002c9fffe000001"
 PSN_BITS = 24
+CONTROLLED = 1 << 31  # Q_Keys from here on are for the privileged
 MTUS = ("MTU_256", "MTU_512", "MTU_1024", "MTU_2048", "MTU_4096")
 MIGRATION = ("MIGRATED", "REARM", "ARMED")
 ADDRESS = ("dlid", "sl", "sgid_index", "hop_limit", "is_global", "dgid")
@@ -115,6 +116,8 @@ def chosen(bits: frozenset[str], args: Mapping[str, Any], settings: Settings) ->
     for name in ("rq_psn", "sq_psn"):
         if name in values:
             values[name] &= (1 << PSN_BITS) - 1
+    if values.get("qkey", 0) >= CONTROLLED and settings.controlled_qkey == "refuse":
+        raise Refused("EPERM")
     if not values.get("is_global", True) and settings.transport == "roce":
         raise Refused
     if "alt_port_num" in values and settings.transport != "ib":

@@ -28,11 +28,14 @@ class Channels:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
+        self._settings = objects.settings
         self._faults = objects.faults
 
     def create_comp_channel(self, _args: Args) -> Args:
         self._objects.room(self._objects.channels)
-        return {"channel": self._objects.enter(self._objects.channels, Channel())}
+        return {
+            "channel": self._objects.enter(self._objects.channels, Channel(merges=self._settings.cq_events == "merged"))
+        }
 
     def destroy_comp_channel(self, args: Args) -> None:
         channel = find(self._objects.channels, args["channel"])
@@ -42,11 +45,13 @@ class Channels:
 
     def req_notify_cq(self, args: Args) -> None:
         cq = find(self._objects.cqs, args["cq"])
+        if cq.channel is None and self._settings.no_channel == "refuse":
+            raise Refused
         asked = SOLICITED if args["solicited_only"] else ANY
         if cq.armed and "arming-again-disarms" in self._faults:
             asked = cq.armed = 0
         cq.armed = asked if "arming-is-lowered" in self._faults else max(cq.armed, asked)
-        if cq.entries and "old-entries-tell" in self._faults:
+        if cq.entries and (self._settings.unread == "tell" or "old-entries-tell" in self._faults):
             cq.ring(solicited=True)
 
     def get_cq_event(self, args: Args) -> Args:

@@ -115,6 +115,18 @@ OPTIONS: dict[str, Option] = {
     "rq_slot": Option(
         "poll", ("poll", "consume"), "a receive slot is free again when its completion is polled, or before"
     ),
+    "no_channel": Option("accept", ("accept", "refuse"), "arming a completion queue that has no channel"),
+    "unread": Option("quiet", ("quiet", "tell"), "whether arming a queue that holds entries tells an event at once"),
+    "cq_events": Option(
+        "each", ("each", "merged"), "an event of a queue that has one in its channel: told too, or left out"
+    ),
+    "controlled_qkey": Option("accept", ("accept", "refuse"), "a Q_Key with its highest bit set"),
+    "masks": Option(
+        "exact",
+        ("exact", "uverbs"),
+        "what a mask means: what it names, or what uverbs makes of it (AV in SQD brings PORT)",
+    ),
+    "srq_modify": Option("both", ("both", "one"), "whether modify_srq takes length and limit at once"),
     "drain_event": Option(
         "asked", ("asked", "always"), "SQ_DRAINED is told if EN_SQD_ASYNC_NOTIFY asked for it, or always, as rxe does"
     ),
@@ -208,6 +220,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sink_qp_right: str
     recv_check: str
     rq_slot: str
+    no_channel: str
+    unread: str
+    cq_events: str
+    controlled_qkey: str
+    masks: str
+    srq_modify: str
     drain_event: str
     srq_limit_at_create: str
     purge_cqes: bool

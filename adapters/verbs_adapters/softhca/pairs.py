@@ -35,6 +35,11 @@ ANSWERED_IF_ASKED = ("send_sge", "recv_sge", "inline_data")
 PEERED = frozenset({"RC", "UC", "XRC_SEND", "XRC_RECV"})
 RIGHTS = frozenset({"ACCESS_FLAGS"})
 LEAVING = frozenset({"RESET", "ERR"})
+DROPPED = {
+    "XRC_SEND": frozenset({"MAX_DEST_RD_ATOMIC", "MIN_RNR_TIMER"}),
+    "XRC_RECV": frozenset({"MAX_QP_RD_ATOMIC", "RETRY_CNT", "RNR_RETRY"}),
+}
+"""What uverbs takes out of masks (``modify_qp_mask``)."""
 LIMITS: dict[str, Callable[[QueuePair], int]] = {
     "max_send_wr": lambda qp: qp.sq_size,
     "max_recv_wr": lambda qp: qp.rq_size,
@@ -172,7 +177,7 @@ class Pairs:
 
     def modify_qp(self, args: Args) -> None:
         qp = find(self._objects.qps, args["qp"])
-        mask = frozenset(args["mask"]) if "mask" in args else None
+        mask = self._mask(qp, args)
         moves = mask is None or "STATE" in mask or "state-without-its-bit" in self._faults
         state = args["state"] if moves else qp.state
         if state not in STATES or (state in OPTIONAL_STATES and not self._whole):
@@ -191,6 +196,17 @@ class Pairs:
         if moves:
             getattr(self, f"_to_{state.lower()}")(qp)
         self._engine.wake_pair(qp)
+
+    def _mask(self, qp: QueuePair, args: Args) -> frozenset[str] | None:
+        """What a call asks to be set, if it says so; uverbs has its own view of some masks."""
+        if "mask" not in args:
+            return None
+        mask = frozenset(args["mask"])
+        if self._settings.masks == "uverbs":
+            mask -= DROPPED.get(qp.type, frozenset())
+            if "AV" in mask and not ("STATE" in mask and args["state"] == "RTR"):
+                mask |= {"PORT"}
+        return mask
 
     def _step(self, qp: QueuePair, state: str) -> Step | None:
         """The move to a state, if there is one."""

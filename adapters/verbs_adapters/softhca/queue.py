@@ -126,11 +126,18 @@ class Cqe:
 class Channel:
     """A completion channel: the queues that have an event waiting there, and how many use it."""
 
-    __slots__ = ("told", "users")
+    __slots__ = ("merges", "told", "users")
 
-    def __init__(self) -> None:
+    def __init__(self, *, merges: bool) -> None:
+        self.merges = merges  # an event is left out while there is one of its queue
         self.told: deque[CompletionQueue] = deque()
         self.users = 0
+
+    def tell(self, cq: CompletionQueue) -> None:
+        """An event of a queue."""
+        if not (self.merges and cq.waiting):
+            cq.waiting += 1
+            self.told.append(cq)
 
     def has_event(self) -> bool:
         """Whether there is an event to take."""
@@ -140,6 +147,7 @@ class Channel:
         """The next queue that has an event; those that are gone are passed over."""
         while self.told:
             cq = self.told.popleft()
+            cq.waiting -= 1
             if not cq.gone:
                 cq.events += 1
                 return cq
@@ -153,13 +161,14 @@ SOLICITED, ANY = 1, 2
 class CompletionQueue(Element):
     """A completion queue and the number of work queues that use it."""
 
-    __slots__ = ("armed", "capacity", "channel", "entries", "events", "failed", "overrun", "users")
+    __slots__ = ("armed", "capacity", "channel", "entries", "events", "failed", "overrun", "users", "waiting")
     kind = "cq"
 
     def __init__(self, capacity: int, channel: Channel | None = None) -> None:
         super().__init__()
         self.channel = channel
         self.armed = 0
+        self.waiting = 0  # completion events in the channel
         self.events = 0  # completion events that were taken and not acknowledged
         self.failed = False  # an entry was lost, and that has been told
         self.capacity = capacity
@@ -179,7 +188,7 @@ class CompletionQueue(Element):
         if self.armed == ANY or solicited:
             self.armed = 0
             if self.channel is not None:
-                self.channel.told.append(self)
+                self.channel.tell(self)
 
 
 class SharedReceives(Element):

@@ -55,7 +55,7 @@ class Srqs:
         srq = find(self._objects.srqs, args["srq"])
         mask = frozenset(args["mask"])
         size, limit = srq.size, srq.limit
-        if mask - MASKS:
+        if mask - MASKS or (mask == MASKS and self._settings.srq_modify == "one"):
             raise Refused
         if "MAX_WR" in mask:
             if "SRQ_RESIZE" not in self._objects.offer.declared:
