@@ -271,6 +271,7 @@ def test_what_a_driver_would_refuse() -> None:
         ({"speed": "1"}, "no option 'speed'. Known: also, api"),
         ({"pace": "laz"}, r"no value 'laz'; did you mean 'lazy'\? Known: random, lazy, eager"),
         ({"max_cqe": "-1"}, "natural number"),
+        ({"api": "winverbs", "personality": "linux-user"}, "they are one option"),
         ({"fault": "none"}, "no fault 'none'.* Known: "),
         ({"without": "XRCC"}, "no feature 'XRCC'; did you mean 'XRC'"),
     ],
@@ -278,6 +279,11 @@ def test_what_a_driver_would_refuse() -> None:
 def test_bad_options(options: dict[str, str], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         SoftHca(options)
+
+
+def test_the_api_has_two_names() -> None:
+    assert SoftHca({"personality": "winverbs"}).hello().api == ("winverbs",)
+    assert SoftHca({"personality": "winverbs", "api": "winverbs"}).hello().api == ("winverbs",)
 
 
 def test_crash_lasts_until_reset() -> None:

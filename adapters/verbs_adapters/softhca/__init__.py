@@ -12,7 +12,8 @@ events (``event``) or posting
 fetches work requests and sends requests over the wire, the responder executes them, the completer writes
 completion queue entries and flushes; with ``threads`` it does so beside the calls; an iWARP ``stream`` ends for both
 sides.  Keys, regions, windows and access checks live in ``keys``, ``region``, ``registrar``, ``mw`` and ``access``;
-bytes in ``memory``.  What optional features bring is in ``capabilities``.
+bytes in ``memory``.  What optional features bring is in ``capabilities``.  The APIs of Windows
+have verbs of their own (``overlapped``, ``networkdirect``, ``winverbs``) and ``words``.
 
 Where the sources leave a device free, an option chooses (``options``); what a broken device would do is a
 named fault in the same one code path (``faults``).  Decisions and their sources: ``README.md`` beside this.

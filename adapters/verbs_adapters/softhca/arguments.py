@@ -23,10 +23,11 @@ Checker = Callable[[Any], bool]
 
 
 class Refused(Exception):
-    """A verb that fails; the errno's name."""
+    """A verb that fails: the errno's name, and NetworkDirect's word where it has a finer one."""
 
-    def __init__(self, errno: str = "EINVAL") -> None:
+    def __init__(self, errno: str = "EINVAL", finer: str = "") -> None:
         self.errno = errno
+        self.finer = finer
 
 
 def _is_nat(value: Any) -> bool:
@@ -186,5 +187,5 @@ def access_bits(flags: Sequence[str], rights: Mapping[str, int]) -> int:
 def sge_list(items: Sequence[Mapping[str, int]], max_sge: int) -> tuple[Sge, ...]:
     """A scatter/gather list in the device's form."""
     if len(items) > max_sge:
-        raise Refused
+        raise Refused("EINVAL", "ND_DATA_OVERRUN")
     return tuple(Sge(item["addr"], narrow(item["length"]), narrow(item["lkey"])) for item in items)

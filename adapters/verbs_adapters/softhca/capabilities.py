@@ -18,6 +18,10 @@ from verbs_adapters.softhca.options import Settings
 from verbs_adapters.softhca.region import ACCESS_BITS, HINTS, USER_BITS
 
 KERNEL, KERNEL_2008, USER = "linux-kernel", "linux-kernel-2008", "linux-user"
+NETWORKDIRECT, WINVERBS = "networkdirect", "winverbs"
+OF_PROCESS = (USER, NETWORKDIRECT, WINVERBS)
+"""APIs of a user process, which registers its own memory by address."""
+
 EVERY_API = (KERNEL, KERNEL_2008, USER)
 
 
@@ -39,10 +43,23 @@ TYPE_2 = Capability(
     params={"post_send": ("mw", "addr")},
     opcodes=("BIND_MW", "LOCAL_INV", "SEND_WITH_INV"),
 )
-VERBS_OF_API = {"reg_mr": (USER,)}
-"""Verbs that no feature brings and that only some APIs have."""
+WINDOWS_APIS = (NETWORKDIRECT, WINVERBS)
+ND_REGIONS = tuple(f"{what}_memory_region" for what in ("create", "register", "deregister", "release"))
+ND_WINDOWS = tuple(f"{what}_memory_window" for what in ("create", "release", "bind", "invalidate"))
+VERBS_OF_API = {
+    **dict.fromkeys(("reg_mr", "alloc_mw", "bind_mw", "dealloc_mw"), (USER,)),
+    **dict.fromkeys(("get_overlapped_result", "get_registration", "notify_cq"), WINDOWS_APIS),
+    "cancel_overlapped_requests": WINDOWS_APIS,
+    **dict.fromkeys(("register_memory", "deregister_memory"), (WINVERBS,)),
+    **dict.fromkeys((*ND_REGIONS, *ND_WINDOWS, "connect_qp", "disconnect_qp", "flush_qp"), (NETWORKDIRECT,)),
+    "modify_qp": (KERNEL, KERNEL_2008, USER, WINVERBS),
+}
+"""Verbs that only some APIs have."""
 
-EVERYWHERE = {("query_port", "port_num"), ("query_gid", "port_num"), ("query_gid", "index")}
+EVERYWHERE = {
+    *(("query_port", "port_num"), ("query_gid", "port_num"), ("query_gid", "index")),
+    *(("cancel_overlapped_requests", "cq"), ("cancel_overlapped_requests", "region")),
+}
 """Optional parameters that every device has, by their verb."""
 
 FEATURES: dict[str, Capability] = {
@@ -51,7 +68,7 @@ FEATURES: dict[str, Capability] = {
         verbs=("alloc_mr", "map_mr_sg", "update_fast_reg_key"),
         opcodes=("SEND_WITH_INV", "LOCAL_INV", "REG_MR"),
     ),
-    "MEM_WINDOW": Capability((USER,), verbs=("alloc_mw", "bind_mw", "dealloc_mw")),
+    "MEM_WINDOW": Capability((USER, NETWORKDIRECT), verbs=("alloc_mw", "bind_mw", "dealloc_mw", *ND_WINDOWS)),
     "MEM_WINDOW_TYPE_2A": TYPE_2._replace(usual=False),
     "MEM_WINDOW_TYPE_2B": TYPE_2,
     "REREG_MR": Capability((USER,), verbs=("rereg_mr",)),
@@ -118,7 +135,7 @@ def _params(features: Iterable[Capability]) -> set[tuple[str, str]]:
 
 
 def _rights(api: str, names: tuple[str, ...]) -> dict[str, int]:
-    user = USER_BITS if api == USER else {}
+    user = USER_BITS if api in OF_PROCESS else {}
     return {**ACCESS_BITS, **user, **(HINTS if "ACCESS_FLAGS" in names else {})}
 
 
@@ -127,7 +144,6 @@ def offer(api: str, names: tuple[str, ...]) -> Offer:
     features = [FEATURES[name] for name in names]
     brought = {verb for feature in features for verb in feature.verbs}
     elsewhere = {verb for feature in FEATURES.values() for verb in feature.verbs}
-    elsewhere |= {verb for verb, apis in VERBS_OF_API.items() if api not in apis}
     known = EVERYWHERE | _params(features)
     gated = _params(FEATURES.values())
     unknown = {
@@ -141,7 +157,11 @@ def offer(api: str, names: tuple[str, ...]) -> Offer:
     return Offer(
         frozenset(names),
         _rights(api, names),
-        tuple(verb for verb in VERBS if verb in brought or verb not in elsewhere),
+        tuple(
+            verb
+            for verb in VERBS
+            if (verb in brought or verb not in elsewhere) and api in VERBS_OF_API.get(verb, (api,))
+        ),
         {name: params for name, params in unknown.items() if params},
         frozenset((*DATA, *(opcode for feature in features for opcode in feature.opcodes))),
     )

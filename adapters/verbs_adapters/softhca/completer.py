@@ -174,6 +174,7 @@ class Completer:
             if "unsignalled-slots-never-freed" in faults:
                 frees = 1
         cqe = Cqe(qp, out, frees, receive=receive)
+        cqe.solicited = (receive and wqe.solicited) or out["status"] != SUCCESS
         self._push(cq, cqe)
         if cq.armed:
             self._ring(cq, wqe, failed=out["status"] != SUCCESS, receive=receive)
@@ -206,6 +207,7 @@ class Completer:
         cq.overrun = self._settings.overrun == "sticky"
         if not cq.failed:
             cq.failed = True
+            cq.end_requests("EOVERFLOW")
             self._events.tell("CQ_ERR", cq)
         if cqe.qp.state != "ERR":
             self._events.tell("QP_FATAL", cqe.qp)

@@ -49,6 +49,7 @@ class Cqs:
         if cq.users and "cq-destroyed-under-qp" not in self._faults:
             raise Refused("EBUSY")
         cq.gone = "events-outlive-their-queue" not in self._faults
+        cq.end_requests("ECANCELED")
         if cq.channel is not None:
             cq.channel.users -= 1
         del self._objects.cqs[args["cq"]]

@@ -24,12 +24,14 @@ from verbs_adapters.contract import (
 )
 from verbs_adapters.softhca.access import DeviceCrash
 from verbs_adapters.softhca.arguments import Refused, check
-from verbs_adapters.softhca.capabilities import declared, offer
+from verbs_adapters.softhca.capabilities import NETWORKDIRECT, declared, offer
 from verbs_adapters.softhca.channel import Channels
 from verbs_adapters.softhca.cq import Cqs
 from verbs_adapters.softhca.event import Events
+from verbs_adapters.softhca.networkdirect import Connections, RegionObjects, WindowObjects
 from verbs_adapters.softhca.objects import Objects
 from verbs_adapters.softhca.options import parse
+from verbs_adapters.softhca.overlapped import Overlapped
 from verbs_adapters.softhca.pairs import Pairs
 from verbs_adapters.softhca.port import Ports, limits
 from verbs_adapters.softhca.posting import Posting
@@ -37,11 +39,16 @@ from verbs_adapters.softhca.regions import Regions
 from verbs_adapters.softhca.srq import Srqs
 from verbs_adapters.softhca.threads import Workers
 from verbs_adapters.softhca.windows import WindowVerbs
+from verbs_adapters.softhca.winverbs import MemoryKeys
+from verbs_adapters.softhca.words import told, word
 
 VERSION = "0.1"
 FIRST_SEED = 0
 
-OWNERS = (Ports, Regions, WindowVerbs, Cqs, Channels, Pairs, Srqs, Events, Posting)
+OWNERS = (
+    *(RegionObjects, WindowObjects, Connections, MemoryKeys, Overlapped),
+    *(Ports, Regions, WindowVerbs, Cqs, Channels, Pairs, Srqs, Events, Posting),
+)
 """Whose methods the verbs are, besides those of Objects; softhca has not all verbs of the contract."""
 
 
@@ -73,6 +80,9 @@ class SoftHca:
         self._crash: Trouble | None = None
         parts = (self._objects, *(owner(self._objects) for owner in OWNERS))
         self._calls: dict[str, Call] = {verb: getattr(parts[place], verb) for verb, place in self._places}
+        if self._settings.api == NETWORKDIRECT:
+            poll = self._calls["poll_cq"]
+            self._calls["poll_cq"] = lambda args: told(poll(args) or {})
 
     def hello(self) -> Hello:
         """Say what this device is and promises."""
@@ -125,7 +135,7 @@ class SoftHca:
                 out = perform(args)
             except Refused as refusal:
                 self._engine.after_call()
-                return Answer(refusal.errno)
+                return Answer(word(self._settings.api, refusal))
             self._engine.after_call()
         except DeviceCrash as crash:
             return self._died(crash, f"during {verb}")

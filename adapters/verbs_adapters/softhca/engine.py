@@ -83,6 +83,10 @@ class Engine:
         self.wake(qp)
         self.wake(qp.peer)
 
+    def later(self, delay: int, action: Callable[[], None]) -> None:
+        """Do something when so many nanoseconds of the device's time have passed."""
+        self._clock.after(delay, action)
+
     # -- when --------------------------------------------------------------------------------------
     def before_call(self) -> None:
         """Time passes before a verb call."""

@@ -75,6 +75,13 @@ class Window:
             return self.pd is qp.pd
         return self.qp is qp and self.life == qp.life
 
+    def free(self, keys: KeyTable) -> None:
+        """The window is gone, and so is its binding."""
+        self.unbind()
+        self.alive = False
+        keys.remove_window(self)
+        self.pd.users -= 1
+
     def unbind(self) -> None:
         """To where it was after allocation, but for the key."""
         if self.region is not None:
@@ -106,6 +113,7 @@ class Windows:
     def __init__(self, keys: KeyTable, settings: Settings) -> None:
         self._keys = keys
         self._settings = settings
+        self._idle_refused = settings.idle_window_inv == "refuse" or settings.api == "networkdirect"  # IND2QueuePair.md
 
     # -- binding -----------------------------------------------------------------------------------
     def bind(self, qp: QueuePair, binding: Binding) -> None:
@@ -186,6 +194,6 @@ class Windows:
                 raise OperationError("the window is bound through another queue pair")
         elif window.pd is not qp.pd:
             raise OperationError("window and queue pair are in different protection domains")
-        elif self._settings.idle_window_inv == "refuse":
+        elif self._idle_refused:
             raise OperationError("the window is not bound")
         return window

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from verbs_adapters.softhca.access import Protection
 from verbs_adapters.softhca.arguments import Refused
-from verbs_adapters.softhca.capabilities import Offer
+from verbs_adapters.softhca.capabilities import OF_PROCESS, Offer
 from verbs_adapters.softhca.engine import Engine
 from verbs_adapters.softhca.event import EventQueue
 from verbs_adapters.softhca.keys import RESERVED_INDEX, KeyTable
@@ -25,7 +25,7 @@ from verbs_adapters.softhca.memory import MAX_BUFFER, Buffer, Memory
 from verbs_adapters.softhca.mw import Window, Windows
 from verbs_adapters.softhca.options import Settings
 from verbs_adapters.softhca.qp import QueuePair
-from verbs_adapters.softhca.queue import Channel, CompletionQueue, SharedReceives
+from verbs_adapters.softhca.queue import Channel, CompletionQueue, Overlap, SharedReceives
 from verbs_adapters.softhca.region import (
     SYSTEM_PAGE_SHIFT,
     PageList,
@@ -46,6 +46,16 @@ def find(table: dict[int, Thing], handle: int) -> Thing:
     return thing
 
 
+class Holder:
+    """A region object of NetworkDirect: what it holds, or waits for."""
+
+    __slots__ = ("pd", "request")
+
+    def __init__(self, pd: ProtectionDomain) -> None:
+        self.pd = pd
+        self.request: Overlap | None = None
+
+
 class Objects:
     """One device context: its objects and the verbs on the first of them."""
 
@@ -54,8 +64,8 @@ class Objects:
         self.offer = offer
         self.faults = settings.fault
         chance = random.Random(seed).random  # noqa: S311 - a schedule, not a secret
-        self._chance = chance
-        user = settings.api == "linux-user"
+        user = settings.api in OF_PROCESS
+        self.chance = chance
         self.memory = Memory(chance, grain=1 << SYSTEM_PAGE_SHIFT if user else 1)
         self.keys = KeyTable(chance, settings.fault, random_byte=settings.key_byte == "random")
         reserved = RESERVED_INDEX << 8 | int(chance() * 256)
@@ -81,6 +91,8 @@ class Objects:
         self.regions: dict[int, Region] = {}
         self.lists: dict[int, PageList] = {}
         self.windows: dict[int, Window] = {}
+        self.requests: dict[int, Overlap] = {}
+        self.holders: dict[int, Holder] = {}
 
     def enter(self, table: dict[int, Thing], thing: Thing) -> int:
         """Give an object its handle."""
@@ -92,6 +104,14 @@ class Objects:
         """Refuse one more object than may live at once."""
         if len(table) >= self.settings.max_objects:
             raise Refused("ENOMEM")
+
+    def forget(self, region: Region) -> None:
+        """A region is gone: its key, its memory, its use of the protection domain."""
+        if region.pinned is not None:
+            self.memory.unpin(region.pinned)
+        self.keys.remove(region)
+        region.alive = False
+        region.pd.users -= 1
 
     # -- memory and time ---------------------------------------------------------------------------
     def alloc_buffer(self, args: Args) -> Args:
@@ -134,3 +154,6 @@ class Objects:
                 del self.pds[args["pd"]]
             raise Refused("EBUSY")
         del self.pds[args["pd"]]
+        for region in pd.regions:
+            pd.users += 1
+            self.forget(region)

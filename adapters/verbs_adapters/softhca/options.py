@@ -32,8 +32,8 @@ OPTIONS: dict[str, Option] = {
     # -- which device ------------------------------------------------------------------------------
     "api": Option(
         "linux-kernel",
-        ("linux-kernel", "linux-kernel-2008", "linux-user"),
-        "the verbs of today's kernel, the page lists of Linux 2.6.27 to 4.3, or those of a user process",
+        ("linux-kernel", "linux-kernel-2008", "linux-user", "networkdirect", "winverbs"),
+        "the verbs of today's kernel, the page lists of Linux 2.6.27 to 4.3, those of a user process, or of Windows",
     ),
     "transport": Option(
         "roce",
@@ -165,6 +165,9 @@ OPTIONS: dict[str, Option] = {
     "closed_window_inv": Option(
         "refuse", ("refuse", "accept"), "a peer's invalidation of a window, or on a queue pair, without remote rights"
     ),
+    "overlapped": Option(
+        "random", ("random", "at_once", "pending"), "whether overlapped requests are done at once or are pending"
+    ),
     "rereg_key": Option("same", ("same", "new"), "the keys of a region after rereg_mr"),
     "rereg_translation": Option("accept", ("accept", "refuse"), "whether rereg_mr can move a region"),
     "key_byte": Option("random", ("random", "zero"), "the first low byte of a new region's key"),
@@ -177,6 +180,10 @@ LISTS: dict[str, tuple[str, Iterable[str]]] = {
     "fault": ("fault", FAULTS),
 }
 """The options that are comma lists, each with what a name stands for and the names that there are."""
+
+
+OTHER_NAME = "personality"
+"""Another name of the option ``api``."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -242,6 +249,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     bind_no_rights: str
     idle_window_inv: str
     closed_window_inv: str
+    overlapped: str
     rereg_key: str
     rereg_translation: str
     key_byte: str
@@ -249,11 +257,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def parse(options: Mapping[str, str]) -> Settings:
     """Turn option text into settings, or say what is wrong with it and what is known."""
+    if OTHER_NAME in options:
+        options = _one_name(options)
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
         raise UsageError.unknown("softhca", "option", unknown[0], sorted(OPTIONS))
     values = {name: _value(name, option, options.get(name)) for name, option in OPTIONS.items()}
     return msgspec.convert(values, Settings)
+
+
+def _one_name(options: Mapping[str, str]) -> dict[str, str]:
+    """Options in which the API has one name."""
+    given = {name: text for name, text in options.items() if name != OTHER_NAME}
+    if given.setdefault("api", options[OTHER_NAME]) != options[OTHER_NAME]:
+        raise UsageError(
+            f"softhca was given api={given['api']} and {OTHER_NAME}={options[OTHER_NAME]}; they are one option"
+        )
+    return given
 
 
 def _value(name: str, option: Option, text: str | None) -> object:

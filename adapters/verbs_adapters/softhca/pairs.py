@@ -18,6 +18,7 @@ from typing import Any
 
 from verbs_adapters.softhca.arguments import Refused, access_bits
 from verbs_adapters.softhca.attributes import OF_BIT, chosen
+from verbs_adapters.softhca.capabilities import NETWORKDIRECT
 from verbs_adapters.softhca.objects import Objects, find
 from verbs_adapters.softhca.qp import USUAL_SGES, QueuePair, Sizes
 from verbs_adapters.softhca.region import ACCESS_BITS
@@ -84,6 +85,8 @@ class Pairs:
         if "new-qp-starts-in-init" in self._faults:
             qp.state = "INIT"
         qp.handle = self._objects.enter(self._objects.qps, qp)
+        if self._settings.api == NETWORKDIRECT:  # it takes receives before it is connected
+            self.modify_qp({"qp": qp.handle, "state": "INIT", "access": list(ACCESS_BITS)})
         self._objects.numbers[qp.num] = qp
         return {
             "qp": qp.handle,

@@ -14,7 +14,7 @@ from typing import Any
 from verbs_adapters.contract import VERBS
 from verbs_adapters.softhca.arguments import Refused
 from verbs_adapters.softhca.attributes import GID, GIDS, LID, PKEYS, PORTS
-from verbs_adapters.softhca.capabilities import USER
+from verbs_adapters.softhca.capabilities import OF_PROCESS
 from verbs_adapters.softhca.memory import MAX_BUFFER
 from verbs_adapters.softhca.objects import Objects
 from verbs_adapters.softhca.options import Settings
@@ -51,7 +51,7 @@ def limits(settings: Settings, names: Collection[str]) -> dict[str, int]:
         "max_pkeys": PKEYS,
         "phys_port_cnt": PORTS,
     }
-    if settings.api == USER:
+    if settings.api in OF_PROCESS:
         return {**common, "max_mr_size": MAX_BUFFER}
     return {
         **common,

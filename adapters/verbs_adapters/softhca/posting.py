@@ -73,7 +73,7 @@ class Posting:
         if qp.state == "RESET" or qp.srq is not None:
             raise Refused
         if qp.rq_used >= self._room(qp.rq_size):
-            raise Refused("ENOMEM")
+            raise Refused("ENOMEM", "ND_NO_MORE_ENTRIES")
         qp.rq_used += 1
         if not self._lost_in_error(qp):
             qp.receives.append(wqe)
@@ -88,28 +88,28 @@ class Posting:
     # -- sends -------------------------------------------------------------------------------------
     def post_send(self, args: Args) -> None:
         qp = find(self._objects.qps, args["qp"])
-        self._submit(qp, self._wqe(qp, args))
+        self.submit(qp, self._wqe(qp, args))
 
     def post_send_list(self, args: Args) -> Args:
         qp = find(self._objects.qps, args["qp"])
         common = {"opcode": "SEND", "fence": False, "signaled": args["signaled"], "inline": args.get("inline", False)}
-        return self._each(args, lambda one: self._submit(qp, self._wqe(qp, {**common, **one})))
+        return self._each(args, lambda one: self.submit(qp, self._wqe(qp, {**common, **one})))
 
     def bind_mw(self, args: Args) -> Args:
         qp = find(self._objects.qps, args["qp"])
         wqe = Wqe(args["wr_id"], "BIND_MW", signaled=args["signaled"], fence=args.get("fence", False))
         wqe.binding = binding = self._windows.type_1(args)
-        self._submit(qp, wqe)
+        self.submit(qp, wqe)
         return {"rkey": binding.key}
 
-    def _submit(self, qp: QueuePair, wqe: Wqe) -> None:
+    def submit(self, qp: QueuePair, wqe: Wqe) -> None:
         """Queue a frozen work request, or refuse it."""
         faults = self._faults
         self._check_state(qp, wqe)
         if qp.sq_used >= self._room(qp.sq_size):
             if "full-queue-hidden" in faults:
                 return
-            raise Refused("ENOMEM")
+            raise Refused("ENOMEM", "ND_NO_MORE_ENTRIES")
         if self._settings.reg_check == "post" and wqe.opcode == "FAST_REG_MR":
             try:
                 self._objects.registrar.check_posted(wqe)
@@ -132,7 +132,7 @@ class Posting:
         if qp.state not in SENDABLE and "post-before-rts-accepted" not in self._faults:
             if "refused-post-stays-queued" in self._faults:
                 qp.pending.append(wqe)
-            raise Refused
+            raise Refused("EINVAL", "ND_CONNECTION_INVALID")
 
     def _wqe(self, qp: QueuePair, args: Args) -> Wqe:
         """Freeze a send work request."""

@@ -113,7 +113,7 @@ class Wqe:
 class Cqe:
     """One entry of a completion queue."""
 
-    __slots__ = ("frees", "life", "out", "qp", "receive")
+    __slots__ = ("frees", "life", "out", "qp", "receive", "solicited")
 
     def __init__(self, qp: QueuePair, out: dict[str, Any], frees: int, *, receive: bool) -> None:
         self.qp = qp
@@ -121,6 +121,7 @@ class Cqe:
         self.out = out
         self.frees = frees
         self.receive = receive
+        self.solicited = False
 
 
 class Channel:
@@ -154,6 +155,17 @@ class Channel:
         return None
 
 
+class Overlap:
+    """An overlapped request: its outcome, and the region that a registration made."""
+
+    __slots__ = ("handle", "outcome", "region")
+
+    def __init__(self, outcome: str) -> None:
+        self.handle = 0
+        self.outcome = outcome
+        self.region: Region | None = None
+
+
 SOLICITED, ANY = 1, 2
 """What a completion queue is armed for."""
 
@@ -161,7 +173,10 @@ SOLICITED, ANY = 1, 2
 class CompletionQueue(Element):
     """A completion queue and the number of work queues that use it."""
 
-    __slots__ = ("armed", "capacity", "channel", "entries", "events", "failed", "overrun", "users", "waiting")
+    __slots__ = (
+        *("armed", "capacity", "channel", "entries", "events", "failed"),
+        *("for_errors", "last_told", "overrun", "requests", "users", "waiting"),
+    )
     kind = "cq"
 
     def __init__(self, capacity: int, channel: Channel | None = None) -> None:
@@ -175,6 +190,9 @@ class CompletionQueue(Element):
         self.entries: deque[Cqe] = deque()
         self.users = 0
         self.overrun = False
+        self.requests: list[Overlap] = []  # notifications that wait for a completion
+        self.for_errors: list[Overlap] = []
+        self.last_told: Cqe | None = None  # the entry of which the queue told last
 
     def purge(self, qp: QueuePair | None) -> None:
         """Take out the entries of one queue pair, or all of them."""
@@ -189,6 +207,28 @@ class CompletionQueue(Element):
             self.armed = 0
             if self.channel is not None:
                 self.channel.tell(self)
+            if self.requests:
+                self.last_told = self.entries[-1] if self.entries else None
+                for request in self.requests:
+                    request.outcome = "0"
+                self.requests.clear()
+
+    def has_untold(self, kind: int) -> bool:
+        """Whether there is an entry of a kind, behind the one of which the queue told last."""
+        for cqe in reversed(self.entries):
+            if cqe is self.last_told:
+                break
+            if kind == ANY or cqe.solicited:
+                return True
+        return False
+
+    def end_requests(self, outcome: str) -> None:
+        """Complete every pending notification, those for errors too."""
+        for request in (*self.requests, *self.for_errors):
+            request.outcome = outcome
+        self.requests.clear()
+        self.for_errors.clear()
+        self.armed = 0
 
 
 class SharedReceives(Element):

@@ -65,12 +65,13 @@ class Mapping(NamedTuple):
 
 
 class ProtectionDomain:
-    """A protection domain and the number of objects in it."""
+    """A protection domain, the number of objects that keep it, and the regions that go with it."""
 
-    __slots__ = ("users",)
+    __slots__ = ("regions", "users")
 
     def __init__(self) -> None:
         self.users = 0
+        self.regions: dict[Region, None] = {}  # of WinVerbs alone
 
 
 class PageList:

@@ -16,15 +16,19 @@ region.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from verbs_adapters.softhca.arguments import Refused, access_bits, narrow
+from verbs_adapters.softhca.capabilities import WINVERBS
 from verbs_adapters.softhca.mapping import Unmappable, map_sg, page_shift
 from verbs_adapters.softhca.memory import Buffer
 from verbs_adapters.softhca.objects import Objects, find
 from verbs_adapters.softhca.region import (
     ADDRESS_SPACE,
+    LOCAL_WRITE,
+    MW_BIND,
     REMOTE,
+    REMOTE_WRITE,
     SYSTEM_PAGE_SHIFT,
     ZERO_BASED,
     Mapping,
@@ -33,6 +37,10 @@ from verbs_adapters.softhca.region import (
     Region,
 )
 from verbs_adapters.softhca.registrar import OperationError
+
+if TYPE_CHECKING:
+    from verbs_adapters.softhca.overlapped import Later
+    from verbs_adapters.softhca.queue import Overlap
 
 Args = dict[str, Any]
 REREG_FLAGS = frozenset({"CHANGE_TRANSLATION", "CHANGE_PD", "CHANGE_ACCESS"})
@@ -53,6 +61,8 @@ class Regions:
         self._registrar = objects.registrar
         self._enter = objects.enter
         self._room = objects.room
+        self._forget = objects.forget
+        self._goes_with_domain = objects.settings.api == WINVERBS
 
     # -- fast registration -------------------------------------------------------------------------
     def alloc_mr(self, args: Args) -> Args:
@@ -126,6 +136,46 @@ class Regions:
         local_only = not region.access & REMOTE and self._settings.local_rkey == "zero"
         return {"lkey": region.key, "rkey": 0 if local_only else region.key}
 
+    def register_later(self, pd: ProtectionDomain, args: Args, later: Later) -> tuple[Overlap, Args]:
+        """An overlapped registration, and the keys that it has from the start.
+
+        The index is taken at once; the key opens nothing until the registration is done, and is given back if that
+        fails.  Remote write brings local write with it.  In WinVerbs a region does not keep its protection domain, but
+        goes with it; only what is under way keeps it (``WvPdDeallocate``).
+        """
+        access = access_bits(args["access"], self._rights) | MW_BIND
+        if access & REMOTE_WRITE:
+            access |= LOCAL_WRITE
+        self._room(self._regions)
+        region = Region(pd, self._keys.new_key(), max_pages=0)
+
+        def work(request: Overlap) -> None:
+            try:
+                mapping, region.pinned = self._map(args["addr"], args["length"], access)
+            except Refused:
+                if request.handle:
+                    self._forget(region)
+                raise
+            region.validate(region.key, access, mapping)
+            request.region = region
+            if self._goes_with_domain:
+                pd.users -= 1
+                pd.regions[region] = None
+
+        request = later.begin(work)
+        self._keys.enter(region.key, region)
+        pd.users += 1
+        return request, self._both_keys(region)
+
+    def deregister_later(self, region: Region, later: Later) -> Overlap:
+        """An overlapped deregistration."""
+        if region.windows and self._settings.dereg_bound == "refuse":
+            raise Refused("EBUSY")
+        if self._goes_with_domain:
+            del region.pd.regions[region]
+            region.pd.users += 1
+        return later.begin(lambda _: self._forget(region))
+
     def rereg_mr(self, args: Args) -> Args:
         flags = set(args["flags"])
         old = find(self._regions, args["mr"])
@@ -165,12 +215,8 @@ class Regions:
         region = find(self._regions, args["mr"])
         if region.windows and self._settings.dereg_bound == "refuse":
             raise Refused("EBUSY")
-        if region.pinned is not None:
-            self._memory.unpin(region.pinned)
         del self._regions[args["mr"]]
-        self._keys.remove(region)
-        region.alive = False
-        region.pd.users -= 1
+        self._forget(region)
 
     def map_mr_sg(self, args: Args) -> Args:
         region = find(self._regions, args["mr"])

@@ -46,12 +46,8 @@ class WindowVerbs:
         return {"mw": objects.enter(objects.windows, window), "rkey": window.held}
 
     def dealloc_mw(self, args: Args) -> None:
-        window = find(self._objects.windows, args["mw"])
-        window.unbind()
-        window.alive = False
+        find(self._objects.windows, args["mw"]).free(self._objects.keys)
         del self._objects.windows[args["mw"]]
-        self._objects.keys.remove_window(window)
-        window.pd.users -= 1
 
     # -- bindings ----------------------------------------------------------------------------------
     def type_1(self, args: Args) -> Binding:
