@@ -158,8 +158,10 @@ class SoftHca:
     def _step(self) -> bool:
         return self._crash is None and self._engine.step()
 
-    def _died(self, crash: DeviceCrash, when: str = "on its own") -> Trouble:
-        self._crash = Trouble("crash", "backend", f"softhca ended {when}: {crash}")
+    def _died(self, crash: Exception, when: str = "on its own") -> Trouble:
+        self._crash = Trouble(
+            "crash", "backend", f"softhca ended {when}: {crash if isinstance(crash, DeviceCrash) else repr(crash)}"
+        )
         return self._crash
 
     def close(self) -> None:

@@ -10,7 +10,8 @@ was told.
 
 A thread sleeps while there is nothing to do.  After a call the others may have the lock; one that found nothing (an
 empty poll) gives them a moment.  ``settle`` waits until there is nothing to do, and :meth:`Workers.wait` until
-something is so, such as a completion channel having an event.  A device that dies does so in whichever thread it was.
+something is so, such as a completion channel having an event.  A device that dies, for whatever reason, does so in
+whichever thread it was, and the next call says so.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from verbs_adapters.softhca.access import DeviceCrash
-
 MOMENT = 20e-6
 """Seconds that an empty-handed caller gives the others."""
 
@@ -32,13 +31,14 @@ T = TypeVar("T")
 class Workers:
     """The threads of one device, which take its micro-steps."""
 
-    def __init__(self, count: int, step: Callable[[], bool], died: Callable[[DeviceCrash], object]) -> None:
+    def __init__(self, count: int, step: Callable[[], bool], died: Callable[[Exception], object]) -> None:
         self._step = step
         self._died = died
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)
         self._done = threading.Condition(self._lock)
         self._pending = False  # something may be enabled
+        self._stepping = 0  # threads in a micro-step; more than one if a step gives the lock away, which none should
         self._closing = False
         self._threads = [threading.Thread(target=self._run, name=f"softhca-{at}", daemon=True) for at in range(count)]
         for thread in self._threads:
@@ -55,11 +55,13 @@ class Workers:
             os.sched_yield()  # whoever waits for the lock may have it
 
     def _advance(self) -> None:
+        self._stepping += 1
         try:
             self._pending = self._step()
-        except DeviceCrash as crash:
+        except Exception as crash:  # whatever it is, the device ends and says so
             self._pending = False
             self._died(crash)
+        self._stepping -= 1
         self._done.notify_all()
 
     def perform(self, action: Callable[[], T]) -> T:
@@ -81,7 +83,7 @@ class Workers:
     def rest(self) -> None:
         """Wait until there is nothing to do."""
         with self._lock:
-            while self._pending:
+            while self._pending or self._stepping:
                 self._done.wait()
 
     def wait(self, until: Callable[[], bool], seconds: float) -> bool:
