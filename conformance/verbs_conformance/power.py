@@ -24,8 +24,9 @@ from statistics import median
 from verbs_adapters import registry
 from verbs_conformance import faults
 from verbs_conformance import program as programs
+from verbs_conformance.driver import Driver
 from verbs_conformance.judge import Judge, Judgement
-from verbs_conformance.machine import Driver, Stateful
+from verbs_conformance.machine import Stateful
 from verbs_conformance.run import Run, Settings
 from verbs_conformance.target import BUILT_IN, engine, load, offered
 from verbs_conformance.undirected import Undirected

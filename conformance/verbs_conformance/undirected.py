@@ -1,4 +1,4 @@
-"""Programs drawn without guidance, which the guided ones of :mod:`verbs_conformance.machine` are measured against.
+"""Programs drawn without guidance, which the guided ones of :mod:`verbs_conformance.driver` are measured against.
 
 The fixtures, the oracle and the budget are the same, and so are the menus of the calls: but each call of the
 specification is as likely as any other, and so is each entry of each menu.  Nothing is weighed, nothing is left in
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from verbs_conformance.machine import SETTLE, Driver, TimeUp, digits
+from verbs_conformance.driver import SETTLE, Driver, TimeUp, digits
 from verbs_conformance.session import Step
 from verbs_conformance.shapes import Menu, Shape, build
 
