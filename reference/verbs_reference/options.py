@@ -45,13 +45,15 @@ def conditions(model: Model, rule: str) -> Iterator[n.Expr | None]:
 
 
 def barring(model: Model, rule: str, taken: Mapping[str, set[str]]) -> str:
-    """A stable choice because of which the rule is out of reach, "" if there is none.
+    """A stable choice because of which the rule is out of reach, as it is not with another option; "" if there is none.
 
     ``taken`` has the options that a run left possible, by choice; a choice that is missing was not met.
     """
     guards = list(conditions(model, rule))
-    for choice, (_, stable) in model.voc.choices.items():
+    for choice, (options, stable) in model.voc.choices.items():
         left = taken.get(choice)
-        if stable and left and not any(g is None or can_be(g, True, choice, o) for g in guards for o in left):
-            return choice
+        if stable and left:
+            open_to = {o for o in options if any(g is None or can_be(g, True, choice, o) for g in guards)}
+            if open_to and not open_to & left:
+                return choice
     return ""

@@ -37,3 +37,9 @@ def test_most_rules_are_in_reach_whatever_is_taken() -> None:
             barred = {str(r) for r in model().spec.rules if barring(model(), str(r), {choice: {option}})}
             assert len(barred) <= 3, (choice, option, barred)
             assert not barred & {"reg/done", "inv/done", "write/done", "qp/modify", "mr/alloc"}
+
+
+def test_no_option_is_the_reason_that_a_rule_is_out_of_reach_with_each() -> None:
+    windows = Model(select(load(), "linux-user", "roce", ("atomics", "memory-windows", "memory-windows-2")))
+
+    assert barring(windows, "mw/alloc-no-type-2", {"unaligned_atomic": {"AT_POST"}}) == ""
