@@ -99,13 +99,15 @@ class Search:
         others: list[CallCase] = []
         if any(not c.is_cause for c in cases):
             others = [c for c in code.causes if c not in cases and c.undefined is None]
+        pending = self._pending(branch)
+        self.analysis.fill_coming(pending.before)  # of this branch: another may have objects that this one has not
         call = self.calls.touches(self.store, cases, others, action)
         if call.reads:
             self._drop_indifferent(code, cases, action, call)
         call.touched = call.reads | call.needs | (call.writes - {ANY})
         if not call.touched and not call.writes:
             return NOTHING, None
-        return self._pending(branch), call
+        return pending, call
 
     def _pending(self, branch: Branch) -> Pending:
         """Every step that may come in a branch, whose state is the store's."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from verbs_adapters.contract import UsageError
 from verbs_adapters.lab import boot, host, image
 from verbs_adapters.lab.kernels import APIS, DEVICES, choose
+from verbs_adapters.rdma_core.adapter import AGENT_SHARE
 from verbs_adapters.remote.client import RemoteBackend
 
 DEFAULTS = {
@@ -76,6 +77,7 @@ def lab(options: Mapping[str, str], /) -> RemoteBackend:
     command += ["--kernel", str(vmlinuz), "--initrd", str(initrd)]
     command += ["--accelerator", accelerator, "--deadline", chosen["deadline"]]
     command += ["--boot-deadline", chosen["boot_deadline"], "--option", f"device={chosen['device']}"]
+    command += ["--option", f"deadline={float(chosen['deadline']) * AGENT_SHARE:g}"]
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     return RemoteBackend(
         command,

@@ -140,7 +140,8 @@ def main() -> None:
     parser.add_argument("--device", default="", help="the RDMA device; may be left out if there is only one")
     parser.add_argument("--port", type=int, default=1)
     parser.add_argument("--gid-index", type=int, default=None, help="found if left out")
-    parser.add_argument("--deadline", type=float, default=8.0, help="seconds that one call may take")
+    patience = float(os.environ.get("VERBSPEC_DEADLINE", "8"))
+    parser.add_argument("--deadline", type=float, default=patience, help="seconds that one call may take")
     parser.add_argument("--quiet", type=float, default=0.0, help="seconds that settle waits; measured if left out")
     options = parser.parse_args()
     with contextlib.suppress(BrokenPipeError):  # nobody listens any more
