@@ -7,6 +7,7 @@ import softhca_scenarios_completions
 import softhca_scenarios_objects
 import softhca_scenarios_queues
 import softhca_scenarios_registration
+import softhca_scenarios_windows
 from softhca_case import Case
 
 CASES: dict[str, Case] = {
@@ -15,5 +16,6 @@ CASES: dict[str, Case] = {
     **softhca_scenarios_objects.CASES,
     **softhca_scenarios_completions.CASES,
     **softhca_scenarios_queues.CASES,
+    **softhca_scenarios_windows.CASES,
 }
 """By fault."""

@@ -88,6 +88,7 @@ class Protection:
     def __init__(self, memory: Memory, keys: KeyTable, dma_lkey: int | None, settings: Settings) -> None:
         self._memory = memory
         self._keys = keys
+        self._windows = keys.windows
         self._dma_lkey = dma_lkey
         self._faults = faults = settings.fault
         iwarp = settings.transport == "iwarp"
@@ -141,9 +142,8 @@ class Protection:
             return []
         if not qp.access & right and "qp-rights-ignored" not in self._faults:
             raise ProtectionError("the queue pair does not allow it")
-        window = self._keys.find_window(rkey)
-        if window is not None:
-            return [self._through(window, qp, target, right)]
+        if rkey >> 8 in self._windows:
+            return [self._through(self._windows[rkey >> 8], qp, target, right)]
         needed = 0 if "region-rights-ignored" in self._faults else right
         region = self._check(qp.pd, rkey, addr, length, needed, local=False)
         return [(region, addr, length)]
@@ -159,10 +159,15 @@ class Protection:
         if not window.access & right:
             raise ProtectionError(f"right {right:#x} needed, {window.access:#x} granted by the window")
         offset = addr if window.access & ZERO_BASED else addr - window.addr
-        if not 0 <= offset <= window.length - length:
+        inside = 0 <= offset <= window.length - length
+        if "window-checked-against-region" in self._faults and region.mapping is not None:
+            inside = self._inside(region.mapping, window.addr + offset, length)
+        if not inside:
             raise ProtectionError(f"{length} bytes at {addr:#x} reach outside the window")
-        if not region.alive:
+        if not region.alive and "region-freed-under-windows" not in self._faults:
             raise ProtectionError("the region behind the window is gone")
+        if "zero-based-adds-region-start" in self._faults and window.access & ZERO_BASED and region.mapping is not None:
+            return region, region.mapping.iova + offset, length
         return region, window.addr + offset, length
 
     # -- both --------------------------------------------------------------------------------------

@@ -130,6 +130,9 @@ class Completer:
         """Flush the oldest send."""
         wqe = qp.pending.popleft()
         says_success = "flushed-sends-say-success" in self._faults
+        if wqe.binding is not None and "flushed-bind-is-bind-error" in self._faults:
+            self._write_send(qp, wqe, "MW_BIND_ERR", flushed=True)
+            return
         self._write_send(qp, wqe, SUCCESS if says_success else FLUSHED, flushed=True)
 
     def flush_receive(self, qp: QueuePair) -> None:

@@ -32,6 +32,8 @@ def _table(faults: Iterable[Fault]) -> dict[str, Fault]:
     return dict(sorted(table.items()))
 
 
+USER, ND = {"api": "linux-user"}, {"api": "networkdirect"}
+
 FAULTS: dict[str, Fault] = _table(
     (
         # -- keys and access checks ----------------------------------------------------------------
@@ -87,6 +89,25 @@ FAULTS: dict[str, Fault] = _table(
         Fault("failed-reg-changes-the-key", "M-FR-5", "H", "a failed registration puts its key in force"),
         Fault("failed-reg-leaves-valid", "M-FR-5", "H", "a failed registration leaves the region VALID"),
         Fault("send-inv-also-at-requester", "M-FR-7", "H", "SEND_WITH_INV invalidates when it is sent"),
+        # -- memory windows and changed regions ----------------------------------------------------
+        Fault("bind-checks-old-rights", "B40", "H", "binding asks what the window's last rights need", USER),
+        Fault("bind-range-wraps", "B41", "H", "the end of a window is computed modulo 2**64", USER),
+        Fault("region-freed-under-windows", "B43", "H", "a region goes, and its windows still work", USER),
+        Fault("refused-dereg-says-done", "B44", "H", "dereg_mr says 0 for a region that a window keeps", USER),
+        Fault("bind-failure-says-protection", "B46", "H", "a failed binding says LOC_PROT_ERR", USER),
+        Fault("failed-bind-says-success", "B47", "H", "a failed binding says SUCCESS", USER),
+        Fault("zero-based-type-1-accepted", "B49", "H", "a window of type 1 can be zero-based", USER),
+        Fault("flushed-bind-is-bind-error", "B50", "H", "a flushed binding says MW_BIND_ERR", USER),
+        Fault("type-1-windows-invalidated", "B53", "H", "a window of type 1 can be invalidated", USER),
+        Fault("window-inv-ignores-queue-pair", "B55", "S", "a window is invalidated through any queue pair", USER),
+        Fault("old-window-key-returned", "B56", "S", "bind_mw returns the key that the window had before", USER),
+        Fault("type-2-moves-silently", "M-MW-1", "H", "a bound window of type 2 can be bound again", USER),
+        Fault("window-checked-against-region", "M-MW-3", "H", "a window reaches as far as its region", USER),
+        Fault("window-count-dropped-twice", "M-MW-5", "H", "freeing an unbound window lets its last region go", USER),
+        Fault("zero-based-adds-region-start", "M-MW-7", "H", "zero-based windows count from the region's start", USER),
+        Fault("rereg-takes-unflagged-range", "B10", "H", "rereg_mr moves the region without being asked", USER),
+        Fault("rereg-leaves-domains-counted", "B10", "H", "rereg_mr moves no use between protection domains", USER),
+        Fault("hints-refused", "B13", "H", "access flags that are hints are refused", USER),
         # -- objects -------------------------------------------------------------------------------
         Fault("pd-freed-under-children", "B58", "H", "a protection domain in use can be freed"),
         Fault("cq-destroyed-under-qp", "B58", "H", "a completion queue in use can be destroyed"),
@@ -108,6 +129,10 @@ FAULTS: dict[str, Fault] = _table(
         Fault("unsignalled-slots-never-freed", "M-WR-1", "H", "unsignalled slots are not given back"),
         Fault("refused-post-stays-queued", "G29", "H", "a send refused before RTS runs later"),
         Fault("post-before-rts-accepted", "G27", "H", "a send is accepted in RESET, INIT and RTR"),
+        Fault("inline-read-at-execution", "M-WR-3", "H", "inline data are read when the request executes", USER),
+        Fault("refused-inline-is-sent", "B97", "H", "a request refused for too much inline data is sent", USER),
+        Fault("list-in-reverse", "M-WR-5", "H", "a list of requests is posted last to first", USER),
+        Fault("list-goes-on-after-the-bad-one", "M-WR-5", "H", "what follows the bad request is posted too", USER),
         # -- completions ---------------------------------------------------------------------------
         Fault("byte-len-zero", "B101", "H", "byte_len is always 0"),
         Fault("wr-id-lost-on-error", "B103", "H", "wr_id is 0 on failed completions"),
@@ -165,6 +190,9 @@ FAULTS: dict[str, Fault] = _table(
         Fault("fence-released-by-any-read", "B130", "H", "a fence waits for one READ only"),
         Fault("fence-ignored", "M-OR-1", "H", "a fence waits for nothing"),
         Fault("send-completions-out-of-order", "B134", "H", "whatever is done completes first"),
+        # -- overlapped requests -------------------------------------------------------------------
+        Fault("error-notification-arms", "G8", "H", "a notification for errors waits for any completion", ND),
+        Fault("new-notification-cancels-older", "G4", "H", "a new notification cancels those that wait", ND),
         # -- completion queues ---------------------------------------------------------------------
         Fault("overrun-goes-unnoticed", "B137", "S", "an entry is lost and the queue pair goes on"),
         Fault("cq-holds-one-less", "M-CQ-1", "H", "a completion queue of N holds N-1"),
@@ -175,8 +203,6 @@ FAULTS: dict[str, Fault] = _table(
 """Every fault by name."""
 
 NOT_EXPRESSED: dict[str, str] = {
-    "B10": "re-registration is not in the contract",
     "B11": "every buffer of the contract is writable, so no registration can meet a read-only page",
-    "B13": "the contract has no optional access flags",
 }
 """Entries about memory regions and fast registration without a switch, and why."""

@@ -31,7 +31,7 @@ class KeyTable:
         self._faults = faults
         self._random_byte = random_byte
         self._regions: dict[int, Region] = {}
-        self._windows: dict[int, Window] = {}
+        self.windows: dict[int, Window] = {}
         self._next = RESERVED_INDEX + 1 + int(chance() * 0x8000)
         self._freed: list[int] = []
 
@@ -40,7 +40,7 @@ class KeyTable:
         if "freed-key-reused-at-once" in self._faults and self._freed:
             return self._freed.pop()
         index = self._next
-        while index in self._regions or index in self._windows or index <= RESERVED_INDEX:
+        while index in self._regions or index in self.windows or index <= RESERVED_INDEX:
             index = (index + 1) % INDICES
         self._next = (index + 1) % INDICES
         byte = int(self._chance() * 256) if self._random_byte else 0
@@ -63,12 +63,12 @@ class KeyTable:
     # -- windows -----------------------------------------------------------------------------------
     def enter_window(self, window: Window) -> None:
         """Let the index of a window name it."""
-        self._windows[window.index] = window
+        self.windows[window.index] = window
 
     def remove_window(self, window: Window) -> None:
         """Forget a window."""
-        del self._windows[window.index]
+        del self.windows[window.index]
 
     def find_window(self, key: int) -> Window | None:
         """The window that the index of `key` names; the low byte is not looked at."""
-        return self._windows.get(key >> 8)
+        return self.windows.get(key >> 8)

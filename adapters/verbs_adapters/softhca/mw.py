@@ -24,6 +24,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from verbs_adapters.softhca.region import (
+    ADDRESS_SPACE,
     LOCAL_WRITE,
     MW_BIND,
     REMOTE,
@@ -53,7 +54,21 @@ class BindError(OperationError):
 class Window:
     """One window: the key that its handle holds, and the binding that is in force."""
 
-    __slots__ = ("access", "addr", "alive", "held", "hw_key", "index", "length", "life", "pd", "qp", "region", "type")
+    __slots__ = (
+        "access",
+        "addr",
+        "alive",
+        "held",
+        "hw_key",
+        "index",
+        "last",
+        "length",
+        "life",
+        "pd",
+        "qp",
+        "region",
+        "type",
+    )
 
     def __init__(self, pd: ProtectionDomain, key: int, kind: str) -> None:
         self.pd = pd
@@ -63,6 +78,7 @@ class Window:
         self.held = key  # of the handle
         self.hw_key = key
         self.region: Region | None = None  # none: it is not bound
+        self.last: Region | None = None  # that it was bound to before; only a fault asks
         self.addr = 0
         self.length = 0
         self.access = 0
@@ -86,6 +102,7 @@ class Window:
         """To where it was after allocation, but for the key."""
         if self.region is not None:
             self.region.windows -= 1
+            self.last = self.region
         if self.qp is not None and self.life == self.qp.life:
             self.qp.windows -= 1
         self.region = self.qp = None
@@ -113,6 +130,7 @@ class Windows:
     def __init__(self, keys: KeyTable, settings: Settings) -> None:
         self._keys = keys
         self._settings = settings
+        self._faults = settings.fault
         self._idle_refused = settings.idle_window_inv == "refuse" or settings.api == "networkdirect"  # IND2QueuePair.md
 
     # -- binding -----------------------------------------------------------------------------------
@@ -142,9 +160,9 @@ class Windows:
         if window.pd is not qp.pd:
             raise BindError("window and queue pair are in different protection domains")
         if window.type == TYPE_1:
-            if binding.access & ZERO_BASED:
+            if binding.access & ZERO_BASED and "zero-based-type-1-accepted" not in self._faults:
                 raise BindError("a window of type 1 cannot be zero-based")
-        elif window.region is not None:
+        elif window.region is not None and "type-2-moves-silently" not in self._faults:
             raise BindError("a window of type 2 that is bound must be invalidated first")
         elif not binding.length:
             raise BindError("a binding of no bytes, which does not unbind a window of type 2")
@@ -159,13 +177,17 @@ class Windows:
             raise BindError("a zero-based region can have no windows")
         if not region.access & MW_BIND:
             raise BindError("the region was registered without MW_BIND")
-        if binding.access & (REMOTE_WRITE | REMOTE_ATOMIC) and not region.access & LOCAL_WRITE:
+        asked = binding.window.access if "bind-checks-old-rights" in self._faults else binding.access
+        if asked & (REMOTE_WRITE | REMOTE_ATOMIC) and not region.access & LOCAL_WRITE:
             raise BindError("a window to write through needs LOCAL_WRITE of its region")
         if not binding.access & REMOTE and self._settings.bind_no_rights == "refuse":
             raise BindError("a window that grants nothing")
         mapping = region.mapping
         assert mapping is not None
-        if not (mapping.iova <= binding.addr and binding.addr + binding.length <= mapping.iova + mapping.length):
+        end = binding.addr + binding.length
+        if "bind-range-wraps" in self._faults:
+            end %= ADDRESS_SPACE
+        if not (mapping.iova <= binding.addr and end <= mapping.iova + mapping.length):
             raise BindError(f"{binding.length} bytes at {binding.addr:#x} reach outside the region")
         return region
 
@@ -185,12 +207,12 @@ class Windows:
     def _named(self, qp: QueuePair, key: int) -> Window:
         """The window that an invalidation names, if it may be invalidated through this queue pair."""
         window = self._keys.find_window(key)
-        if window is None or window.type == TYPE_1:
+        if window is None or (window.type == TYPE_1 and "type-1-windows-invalidated" not in self._faults):
             raise OperationError(f"key {key:#010x} names no window of type 2")
         if key != window.hw_key:
             raise OperationError(f"key {key:#010x}: the key in force is {window.hw_key:#010x}")
         if window.region is not None:
-            if not window.serves(qp):
+            if not window.serves(qp) and "window-inv-ignores-queue-pair" not in self._faults:
                 raise OperationError("the window is bound through another queue pair")
         elif window.pd is not qp.pd:
             raise OperationError("window and queue pair are in different protection domains")

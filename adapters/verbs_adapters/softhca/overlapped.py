@@ -75,6 +75,7 @@ class Overlapped:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
+        self._faults = objects.faults
         self._later = Later(objects)
         self._counts_what_came = objects.settings.api == NETWORKDIRECT
 
@@ -102,6 +103,8 @@ class Overlapped:
     def notify_cq(self, args: Args) -> Args:
         cq = find(self._objects.cqs, args["cq"])
         kind = KINDS.get(args["type"])
+        if kind == 0 and "error-notification-arms" in self._faults:
+            kind = ANY
         if kind is None:
             raise Refused
         if cq.failed:
@@ -116,6 +119,8 @@ class Overlapped:
 
     def _arm(self, cq: CompletionQueue, kind: int, request: Overlap) -> None:
         missed = self._counts_what_came and cq.has_untold(kind)
+        if "new-notification-cancels-older" in self._faults:
+            cq.end_requests(CANCELLED)
         if missed and not cq.requests and not self._later.pending():
             cq.last_told = cq.entries[-1]
             request.outcome = DONE

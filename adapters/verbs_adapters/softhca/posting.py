@@ -61,12 +61,18 @@ class Posting:
         ids, sges = args["wr_ids"], args["sg_list"]
         if not ids or len(ids) != len(sges):
             raise Refused
-        for accepted, (wr_id, sge) in enumerate(zip(ids, sges, strict=True)):
+        bad: list[int] = []
+        each = list(enumerate(zip(ids, sges, strict=True)))
+        if "list-in-reverse" in self._faults:
+            each.reverse()
+        for place, (wr_id, sge) in each:
             try:
                 post({"wr_id": wr_id, "sg_list": [sge]})
             except Refused:
-                return {"accepted": accepted}
-        return {"accepted": len(ids)}
+                bad.append(place)
+                if "list-goes-on-after-the-bad-one" not in self._faults:
+                    break
+        return {"accepted": bad[0] if bad else len(ids)}
 
     def _receive(self, qp: QueuePair, args: Args) -> None:
         wqe = receive(args, qp.recv_sges)
@@ -100,7 +106,7 @@ class Posting:
         wqe = Wqe(args["wr_id"], "BIND_MW", signaled=args["signaled"], fence=args.get("fence", False))
         wqe.binding = binding = self._windows.type_1(args)
         self.submit(qp, wqe)
-        return {"rkey": binding.key}
+        return {"rkey": binding.held if "old-window-key-returned" in self._faults else binding.key}
 
     def submit(self, qp: QueuePair, wqe: Wqe) -> None:
         """Queue a frozen work request, or refuse it."""
@@ -171,7 +177,11 @@ class Posting:
     def _copy_inline(self, qp: QueuePair, wqe: Wqe) -> None:
         """The consumer's CPU copies the bytes; nobody asks for keys."""
         if wqe.opcode not in INLINE or wqe.length > qp.inline_size:
+            if "refused-inline-is-sent" in self._faults:
+                qp.pending.append(wqe)
             raise Refused
+        if "inline-read-at-execution" in self._faults:
+            return
         read = self._objects.memory.read
         try:
             wqe.inline = b"".join(read(sge.addr, sge.length) for sge in wqe.sges if sge.length)

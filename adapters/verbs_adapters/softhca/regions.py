@@ -25,6 +25,7 @@ from verbs_adapters.softhca.memory import Buffer
 from verbs_adapters.softhca.objects import Objects, find
 from verbs_adapters.softhca.region import (
     ADDRESS_SPACE,
+    HINTS,
     LOCAL_WRITE,
     MW_BIND,
     REMOTE,
@@ -53,6 +54,8 @@ class Regions:
         self._settings = objects.settings
         self._faults = objects.faults
         self._rights = objects.offer.rights
+        if "hints-refused" in self._faults:
+            self._rights = {name: bit for name, bit in self._rights.items() if name not in HINTS}
         self._pds = objects.pds
         self._regions = objects.regions
         self._lists = objects.lists
@@ -189,14 +192,15 @@ class Regions:
             self._check_rights(access)
         if "CHANGE_PD" in flags:
             pd = find(self._pds, args.get("pd", 0))
-        if "CHANGE_TRANSLATION" in flags:
+        if "CHANGE_TRANSLATION" in flags or ("rereg-takes-unflagged-range" in self._faults and args.get("length")):
             if self._settings.rereg_translation == "refuse":
                 raise Refused("EOPNOTSUPP")
             mapping, buffer = self._map(args["addr"], args["length"], access)
             if old.pinned is not None:
                 self._memory.unpin(old.pinned)
-        old.pd.users -= 1
-        pd.users += 1
+        if "rereg-leaves-domains-counted" not in self._faults:
+            old.pd.users -= 1
+            pd.users += 1
         key = self._keys.new_key() if self._settings.rereg_key == "new" else old.key
         self._keys.remove(old)
         old.alive = False
@@ -213,7 +217,11 @@ class Regions:
 
     def dereg_mr(self, args: Args) -> None:
         region = find(self._regions, args["mr"])
-        if region.windows and self._settings.dereg_bound == "refuse":
+        bound = region.windows and "region-freed-under-windows" not in self._faults
+        if bound and self._settings.dereg_bound == "refuse":
+            if "refused-dereg-says-done" in self._faults:
+                del self._regions[args["mr"]]
+                return
             raise Refused("EBUSY")
         del self._regions[args["mr"]]
         self._forget(region)

@@ -83,6 +83,11 @@ class Requester:
             self._registrar.execute(qp, wqe)
         except OperationError as error:
             wqe.status = error.status or self._settings.bad_op_status
+            if wqe.binding is not None and "bind-failure-says-protection" in self._faults:
+                wqe.status = "LOC_PROT_ERR"
+            if wqe.binding is not None and "failed-bind-says-success" in self._faults:
+                wqe.status = SUCCESS
+                return
             qp.stalled = True
         else:
             wqe.status = SUCCESS

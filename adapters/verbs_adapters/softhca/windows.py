@@ -46,7 +46,10 @@ class WindowVerbs:
         return {"mw": objects.enter(objects.windows, window), "rkey": window.held}
 
     def dealloc_mw(self, args: Args) -> None:
-        find(self._objects.windows, args["mw"]).free(self._objects.keys)
+        window, faults = find(self._objects.windows, args["mw"]), self._objects.faults
+        if "window-count-dropped-twice" in faults and window.last is not None:
+            window.last.windows -= 1
+        window.free(self._objects.keys)
         del self._objects.windows[args["mw"]]
 
     # -- bindings ----------------------------------------------------------------------------------
