@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from verbs_adapters.contract import VERBS
 from verbs_adapters.softhca.options import Settings
-from verbs_adapters.softhca.region import ACCESS_BITS, HINTS, USER_BITS
+from verbs_adapters.softhca.region import ACCESS_BITS, HINTS, REMOTE_ATOMIC, USER_BITS
 
 KERNEL, KERNEL_2008, USER = "linux-kernel", "linux-kernel-2008", "linux-user"
 NETWORKDIRECT, WINVERBS = "networkdirect", "winverbs"
@@ -33,8 +33,10 @@ class Capability(NamedTuple):
     verbs: tuple[str, ...] = ()
     params: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - never written; optional parameters by verb
     opcodes: tuple[str, ...] = ()
+    transports: tuple[str, ...] = ("roce", "ib", "iwarp")
 
 
+INFINIBAND = ("roce", "ib")
 DATA = ("SEND", "RDMA_WRITE", "RDMA_READ")
 PAGE_LISTS = ("alloc_fast_reg_page_list", "free_fast_reg_page_list", "set_page_list")
 TYPE_2 = Capability(
@@ -107,6 +109,23 @@ FEATURES: dict[str, Capability] = {
     ),
     "XRC": Capability(EVERY_API, params={"create_qp": ("qp_type",)}),
     "RAW_PACKET": Capability(EVERY_API, params={"create_qp": ("qp_type",)}),
+    "ATOMIC": Capability(
+        (KERNEL, USER),
+        opcodes=("ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD"),
+        params={"post_send": ("compare_add", "swap")},
+        transports=INFINIBAND,
+    ),
+    "IMMEDIATE_DATA": Capability(
+        (KERNEL, USER),
+        opcodes=("SEND_WITH_IMM", "RDMA_WRITE_WITH_IMM"),
+        params={"post_send": ("imm_data",)},
+        transports=INFINIBAND,
+    ),
+    "RNR_RETRY": Capability(
+        (KERNEL, USER),
+        params={"modify_qp": ("rnr_retry", "min_rnr_timer")},
+        transports=INFINIBAND,
+    ),
 }
 """Every feature that softhca can have, in the order of ``hello``."""
 
@@ -116,7 +135,10 @@ def declared(settings: Settings) -> tuple[str, ...]:
     return tuple(
         name
         for name, feature in FEATURES.items()
-        if settings.api in feature.apis and (feature.usual or name in settings.also) and name not in settings.without
+        if settings.api in feature.apis
+        and settings.transport in feature.transports
+        and (feature.usual or name in settings.also)
+        and name not in settings.without
     )
 
 
@@ -135,8 +157,10 @@ def _params(features: Iterable[Capability]) -> set[tuple[str, str]]:
 
 
 def _rights(api: str, names: tuple[str, ...]) -> dict[str, int]:
-    user = USER_BITS if api in OF_PROCESS else {}
-    return {**ACCESS_BITS, **user, **(HINTS if "ACCESS_FLAGS" in names else {})}
+    more = USER_BITS if api in OF_PROCESS else {}
+    if "ATOMIC" in names:
+        more = {**more, "REMOTE_ATOMIC": REMOTE_ATOMIC}
+    return {**ACCESS_BITS, **more, **(HINTS if "ACCESS_FLAGS" in names else {})}
 
 
 def offer(api: str, names: tuple[str, ...]) -> Offer:

@@ -19,14 +19,15 @@ from contextlib import suppress
 from typing import Any
 
 from verbs_adapters.softhca.access import DeviceCrash, Piece, Protection, ProtectionError, Target, part
+from verbs_adapters.softhca.atomic import ATOMIC_BYTES, changed
 from verbs_adapters.softhca.completer import SUCCESS, Completer
 from verbs_adapters.softhca.event import EventQueue
 from verbs_adapters.softhca.keys import KeyTable
 from verbs_adapters.softhca.memory import BusFault
 from verbs_adapters.softhca.options import Settings
 from verbs_adapters.softhca.qp import QueuePair
-from verbs_adapters.softhca.queue import SharedReceives, Wqe
-from verbs_adapters.softhca.region import REMOTE_READ, REMOTE_WRITE
+from verbs_adapters.softhca.queue import ANSWERED, SharedReceives, Wqe
+from verbs_adapters.softhca.region import REMOTE_ATOMIC, REMOTE_READ, REMOTE_WRITE
 from verbs_adapters.softhca.registrar import OperationError, Registrar
 from verbs_adapters.softhca.stream import Stream
 from verbs_adapters.softhca.wire import NOT_READY, Request, Response
@@ -66,6 +67,10 @@ class Execution:
                 return self._write(qp, request)
             if request.opcode == "RDMA_READ":
                 return self._read(qp, request)
+            if request.opcode in ANSWERED:
+                return self._atomic(qp, request)
+            if request.opcode == "RDMA_WRITE_WITH_IMM":
+                return self._write_with_imm(qp, request)
         except ProtectionError:
             return self._refuse(qp, request, "REM_ACCESS_ERR", "QP_ACCESS_ERR")
         except BusFault:
@@ -99,6 +104,35 @@ class Execution:
         target = Target(wqe.rkey, wqe.remote_addr + offset, wqe.length - offset)
         pieces = self._protection.check_remote(qp, target, REMOTE_READ)
         return Response(wqe, request.psn, SUCCESS, self._protection.load(pieces))
+
+    def _atomic(self, qp: QueuePair, request: Request) -> Response:
+        wqe = request.wqe
+        target = Target(wqe.rkey, wqe.remote_addr, ATOMIC_BYTES)
+        pieces = self._protection.check_remote(qp, target, REMOTE_ATOMIC)
+        if wqe.remote_addr % ATOMIC_BYTES:
+            return self._refuse(qp, request, "REM_INV_REQ_ERR", "QP_REQ_ERR")
+        if wqe.length > ATOMIC_BYTES:
+            return self._refuse(qp, request, self._settings.atomic_length, "QP_REQ_ERR")
+        old = self._protection.load(pieces)
+        self._protection.store(pieces, changed(wqe, old))
+        qp.inbound.remember(request.psn, old)
+        return Response(wqe, request.psn, SUCCESS, old)
+
+    def _write_with_imm(self, qp: QueuePair, request: Request) -> Response | None:
+        """As RDMA_WRITE; the last packet takes a receive before anything else."""
+        if not request.last:
+            return self._write(qp, request)
+        if not qp.receives:
+            return self._not_ready(qp, request)
+        receive = self._take_receive(qp, request)
+        try:
+            response = self._write(qp, request)
+        except (ProtectionError, BusFault):
+            self._completer.fail_receive(qp, receive, self._settings.refused_imm)
+            raise
+        outputs = {"byte_len": request.wqe.length, "opcode": "RECV_RDMA_WITH_IMM"}
+        qp.received.append((receive, outputs | _immediate(request.wqe)))
+        return response
 
     # -- receives ----------------------------------------------------------------------------------
     def _receive(self, qp: QueuePair, request: Request) -> Response | None:
@@ -156,6 +190,8 @@ class Execution:
                 return Response(request.wqe, request.psn, "REM_ACCESS_ERR")
             outputs["wc_flags"] = ["WITH_INVALIDATE"]
             outputs["invalidate_rkey"] = request.invalidate
+        elif request.opcode == "SEND_WITH_IMM":
+            outputs |= _immediate(request.wqe)
         qp.received.append((receive, outputs))
         return Response(request.wqe, request.psn, SUCCESS)
 
@@ -178,6 +214,11 @@ class Execution:
         except BusFault:
             return "LOC_QP_OP_ERR", "REM_OP_ERR"
         return None
+
+
+def _immediate(wqe: Wqe) -> dict[str, Any]:
+    """What a completion says of immediate data."""
+    return {"wc_flags": ["WITH_IMM"], "imm_data": wqe.imm_data}
 
 
 def _beginning(pieces: Sequence[Piece], length: int) -> list[Piece]:

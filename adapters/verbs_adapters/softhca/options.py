@@ -94,6 +94,19 @@ OPTIONS: dict[str, Option] = {
     "empty_reg": Option(
         "refuse", ("refuse", "accept"), "registering zero bytes: an error, or a region that grants nothing"
     ),
+    "unaligned_atomic": Option(
+        "execute", ("execute", "post"), "where an atomic to an address that is no multiple of 8 is refused"
+    ),
+    "atomic_length": Option(
+        "done",
+        ("done", "LOC_LEN_ERR", "REM_ACCESS_ERR"),
+        "an atomic with buffers for more than 8 bytes: done, or the status it fails with",
+    ),
+    "refused_imm": Option(
+        "LOC_ACCESS_ERR",
+        ("LOC_ACCESS_ERR", "LOC_PROT_ERR", "LOC_QP_OP_ERR", "REM_ACCESS_ERR", "WR_FLUSH_ERR"),
+        "status of the receive that a refused RDMA_WRITE_WITH_IMM took",
+    ),
     "send_inv_failure": Option(
         "nak",
         ("nak", "silent"),
@@ -221,6 +234,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     reg_check: str
     map_read: str
     empty_reg: str
+    unaligned_atomic: str
+    atomic_length: str
+    refused_imm: str
     send_inv_failure: str
     failed_wr: str
     no_receive: str

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from verbs_adapters.softhca.arguments import Refused, access_bits, narrow, sge_list
+from verbs_adapters.softhca.atomic import ATOMIC_BYTES
 from verbs_adapters.softhca.memory import BusFault
 from verbs_adapters.softhca.objects import Objects, find
 from verbs_adapters.softhca.qp import SENDABLE, QueuePair
@@ -171,6 +172,10 @@ class Posting:
         if "rkey" in args:
             wqe.rkey = narrow(args["rkey"])
             wqe.remote_addr = args["remote_addr"]
+        if "imm_data" in args:
+            wqe.imm_data = narrow(args["imm_data"])
+        if "compare_add" in args:
+            self._atomic(wqe, args)
         if "invalidate_rkey" in args:
             wqe.invalidate_rkey = narrow(args["invalidate_rkey"])
 
@@ -187,6 +192,13 @@ class Posting:
             wqe.inline = b"".join(read(sge.addr, sge.length) for sge in wqe.sges if sge.length)
         except BusFault:
             raise Refused("EFAULT") from None
+
+    def _atomic(self, wqe: Wqe, args: Args) -> None:
+        wqe.compare_add, wqe.swap = args["compare_add"], args.get("swap", 0)
+        if wqe.length < ATOMIC_BYTES or (wqe.remote_addr % ATOMIC_BYTES and self._settings.unaligned_atomic == "post"):
+            raise Refused  # validate_send_wr of rxe
+        if self._settings.atomic_length == "done":
+            wqe.length = ATOMIC_BYTES
 
     def _registration(self, wqe: Wqe, args: Args) -> None:
         wqe.key = narrow(args["key"])

@@ -24,6 +24,7 @@ from verbs_adapters.softhca.execution import Execution, Lost
 from verbs_adapters.softhca.options import Settings
 from verbs_adapters.softhca.psn import distance, plus
 from verbs_adapters.softhca.qp import RESPONDING, QueuePair
+from verbs_adapters.softhca.queue import ANSWERED
 from verbs_adapters.softhca.retry import Retry
 from verbs_adapters.softhca.stream import Stream
 from verbs_adapters.softhca.wire import NOT_READY, SEQUENCE, Request, Response, Wire
@@ -148,7 +149,7 @@ class Responder:
             response = self._execution.perform(peer, request)
             assert response is not None
             self._answer_read(sender, peer, response)
-        elif request.opcode not in ("ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD"):
+        elif request.opcode not in ANSWERED:
             self._answer(sender, Response(request.wqe, plus(peer.expected, -1), SUCCESS))
         elif request.psn in peer.inbound.atomics:
             self._answer(sender, Response(request.wqe, request.psn, SUCCESS, peer.inbound.atomics[request.psn]))
