@@ -1,6 +1,6 @@
 """Flips every outcome of every rule and judges recorded runs of softhca again: is the flip seen, is the rule named?
 
-``python benchmarks/flips.py [API ...] [--rule PATTERN] [--jobs N]`` prints a line for each flip that is not as
+``python benchmarks/flips.py [--rule PATTERN] [--home WORDS] [--jobs N]`` prints a line for each flip that is not as
 ``conformance/verbs_conformance/unflipped.yaml`` says: that no program shows (UNSEEN), whose rule is not among the
 suspects (WRONG), that is listed and need not be (STALE); then the totals.  It exits with 1 if there is such a line.
 """
@@ -12,54 +12,52 @@ import multiprocessing
 import sys
 import time
 from fnmatch import fnmatch
-from functools import cache
+from functools import lru_cache
 
-from verbs_conformance.flipping import APIS, PLAIN, Bench, Result, listed, mistake
+from verbs_conformance.flipping import FEW, MOST, PLAIN, Bench, Result, listed, mistake
+from verbs_conformance.homes import Home, tried
 
-Job = tuple[str, str, str]
-"""API, device, name of the flip."""
+Job = tuple[Home, str, str]
+"""The profiles, the device, the name of the flip."""
 
 
-@cache
-def bench(api: str, device: str) -> Bench:
-    """The bench of a device, its records made."""
-    made = Bench(api, device)
-    assert made.records
-    return made
+@lru_cache(maxsize=4)
+def bench(home: Home, device: str) -> Bench:
+    """The bench of a device."""
+    return Bench(home, device)
 
 
 def trial(job: Job) -> tuple[Job, Result]:
     """One flip, in a worker."""
-    api, device, name = job
-    where = bench(api, device)
-    flip = next(f for f in where.flips if f.name == name)
-    return job, where.trial(flip)
+    home, device, name = job
+    flip = next(f for f in tried()[home] if f.name == name)
+    return job, bench(home, device).trial(flip, FEW if device == PLAIN and name in listed(home) else MOST)
 
 
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("api", nargs="*", default=APIS)
     parser.add_argument("--rule", default="*", help="only the flips of these rules")
+    parser.add_argument("--home", default="*", help="only under these profiles, as they are printed")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--verbose", action="store_true", help="a line for each flip")
     options = parser.parse_args()
     began = time.perf_counter()
     jobs: list[Job] = []
-    for api in options.api:
-        known = listed(api)
-        for flip in bench(api, PLAIN).flips:
-            if fnmatch(flip.rule, options.rule):
-                jobs.append((api, PLAIN, flip.name))
-                if flip.name in known and known[flip.name].device:
-                    jobs.append((api, known[flip.name].device, flip.name))
+    for home, found in tried().items():
+        for flip in found:
+            if fnmatch(str(home), options.home) and any(fnmatch(rule, options.rule) for rule in flip.rules):
+                jobs.append((home, PLAIN, flip.name))
+                entry = listed(home).get(flip.name)
+                if entry is not None and entry.device:
+                    jobs.append((home, entry.device, flip.name))
     wrong = 0
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
-        for (api, device, name), result in pool.imap_unordered(trial, jobs):
-            found = mistake(listed(api).get(name), result, device)
-            if found or options.verbose:
-                print(found or "ok", f"[{api}, {device}] {name}", *detail(result), sep="  ", flush=True)
-            wrong += bool(found)
+        for (where, device, name), result in pool.imap_unordered(trial, jobs, chunksize=16):
+            complaint = mistake(listed(where).get(name), result, device)
+            if complaint or options.verbose:
+                print(complaint or "ok", f"[{where}, {device}] {name}", *detail(result), sep="  ", flush=True)
+            wrong += bool(complaint)
     print(f"{len(jobs)} flips, {wrong} not as they should be, {time.perf_counter() - began:.0f} s")
     return int(wrong > 0)
 

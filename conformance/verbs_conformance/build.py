@@ -160,7 +160,7 @@ def build(
         order |= {rule: i for i, rule in enumerate(own, len(order))}
         groups: dict[tuple[str, ...], set[str]] = {(): set()} if first else {}
         for rule in filter(only, set(own) - spared):
-            groups.setdefault(_staged(needed(whole, rule), whole), set()).add(rule)
+            groups.setdefault(staged(needed(whole, rule), whole), set()).add(rule)
         for group, rules in groups.items():
             engine = Engine(Model(select(spec, api, transport, group)))
             found = witnesses(engine, programs.fixtures(), known, rules, only if first else lambda _: False)
@@ -169,7 +169,7 @@ def build(
     return sorted(made, key=lambda p: (order.get(p.target, -1), p.name))
 
 
-def _staged(group: tuple[str, ...], spec: Spec) -> tuple[str, ...]:
+def staged(group: tuple[str, ...], spec: Spec) -> tuple[str, ...]:
     """The features of the fixture that asks for these and for fewest more; the features themselves if none does."""
     found = [p.feature for p in programs.fixtures().values() if p.applies(*(spec.selected or ("", "")))]
     more = sorted((len(f), sorted(f)) for f in found if set(f) >= set(group))

@@ -6,15 +6,18 @@ The device does not change with the specification, so each program is run on it 
 played back to the judge of each flipped specification, the likeliest program first, until one is refused.  A
 ``Bench`` holds the records of one device under one API; it makes a record when it is first asked for one.
 
-A flip that no program of the plain device shows may show on another one, which takes the other branch of a choice.
-What is known of such flips, and of those that nothing shows, is data: ``unflipped.yaml`` (see :class:`Listed`).
+The programs are the shipped ones; to those likeliest to show a flip that they do not show, an ending is added
+(``endings``).  A flip that no program of the plain device shows may show on another one, which takes the other branch
+of a choice.  What is known of such flips, and of those that nothing shows, is data: ``unflipped.yaml`` (see :class:`Listed`).
 """
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from collections import Counter
-from collections.abc import Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from typing import Literal
@@ -22,26 +25,34 @@ from typing import Literal
 import msgspec
 
 from verbs_adapters import registry
-from verbs_adapters.contract import Answer, Trouble
+from verbs_adapters.contract import Answer, Backend, Hello, Trouble
+from verbs_conformance import device as devices
 from verbs_conformance import program
-from verbs_conformance.flips import Flip, apply, flips
+from verbs_conformance.build import limits
+from verbs_conformance.endings import ended, made
+from verbs_conformance.flips import Flip, apply
+from verbs_conformance.homes import TRANSPORTS, Home
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.playback import Playback, Recorder
 from verbs_conformance.program import Program
+from verbs_conformance.reference_backend import ReferenceBackend
 from verbs_conformance.session import Engine
+from verbs_conformance.sweep import Sweep
 from verbs_reference.model import Model
 from verbs_reports.verdicts import Verdict
 from verbs_spec.document import Spec
-from verbs_spec.loader import load
-from verbs_spec.profiles import select
 
-APIS = ("linux-kernel", "linux-kernel-2008")
-TRANSPORT = "roce"
 ADAPTER = "softhca"
+DEVICE_APIS = ("linux-kernel", "linux-kernel-2008", "linux-user")
+"""The APIs of softhca; under others, with features and under another transport the device is the model itself."""
 PLAIN = "plain"
 SEED = 1
-MOST = 32
-"""So many programs are judged again for a flip of those likeliest to show it, and as many more of the others."""
+MOST, FEW = 16, 8
+"""So many programs are judged again for a flip of those likeliest to show it, and as many more of the others; few for
+one that is listed as unseen."""
+
+ENDED = 4
+"""So many of the likeliest are judged with an ending too."""
 
 DEVICES: dict[str, dict[str, str]] = {
     PLAIN: {},
@@ -77,6 +88,7 @@ Kind = Literal["same", "wider", "untaken", "open"]
 class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is known of flips that the plain device does not show.
 
+    An entry holds for the homes of some APIs, and of those that have all of some features; without either for all.
     ``kind`` is ``same`` (nothing that a consumer sees changes), ``wider`` (more is allowed, which a conforming device
     cannot show), ``untaken`` (softhca takes no such branch), or ``open`` (it ought to show, and no program shows it
     yet: work to be done).
@@ -86,8 +98,13 @@ class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: Kind
     reason: str
     flips: tuple[str, ...]
-    api: tuple[str, ...] = APIS
+    api: tuple[str, ...] = ()
     device: str = ""
+    feature: tuple[str, ...] = ()
+
+    def holds(self, home: Home) -> bool:
+        """Whether the entry is for flips of this home."""
+        return (not self.api or home.api in self.api) and set(self.feature) <= set(home.features)
 
 
 class Branch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,7 +112,7 @@ class Branch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     choice: str
     option: str
-    api: tuple[str, ...] = APIS
+    api: tuple[str, ...] = DEVICE_APIS[:2]
     device: str = ""
     program: str = ""
     reason: str = ""
@@ -115,9 +132,10 @@ def exceptions() -> Exceptions:
     return msgspec.yaml.decode(text, type=Exceptions)
 
 
-def listed(api: str) -> dict[str, Listed]:
-    """The exceptions that hold for an API, by the flip's name."""
-    return {name: entry for entry in exceptions().flips if api in entry.api for name in entry.flips}
+@cache
+def listed(home: Home) -> dict[str, Listed]:
+    """The exceptions that hold for a home, by the flip's name."""
+    return {name: entry for entry in exceptions().flips if entry.holds(home) for name in entry.flips}
 
 
 def mistake(entry: Listed | None, result: Result, device: str) -> str:
@@ -134,6 +152,7 @@ class Record:
     ``breach`` says that it ended because the consumer broke its duty."""
 
     program: Program
+    hello: Hello
     answers: list[Answer | Trouble]
     rules: frozenset[str]
     own: frozenset[str]
@@ -161,86 +180,98 @@ class Result:
 
 
 class Bench:
-    """The records of one device under one API, and the flips that are tried on them."""
+    """The records of one device under the profiles of one home, and the trials of flips on them."""
 
-    def __init__(self, api: str, device: str = PLAIN) -> None:
-        self.api = api
+    def __init__(self, home: Home, device: str = PLAIN) -> None:
+        self.home = home
         self.device = device
-        self.options = {**DEVICES[device], "api": api, "transport": TRANSPORT}
+        self.is_model = home.api not in DEVICE_APIS or bool(home.features) or home.transport != TRANSPORTS[0]
+        self.options = {**DEVICES[device], "api": home.api, "transport": home.transport}
         self.fixtures = program.fixtures()
-        self.hello = registry.create(ADAPTER, self.options).hello()
-        self.backend = Playback(self.hello)
+        self._runs: dict[tuple[tuple[str, str], ...], _Runs] = {}
+        self._ends: dict[str, Record] = {}
 
-    @cached_property
+    @property
     def spec(self) -> Spec:
         """The specification under the profiles."""
-        return select(load(), self.api, TRANSPORT)
+        return self.home.spec
 
     @cached_property
     def engine(self) -> Engine:
         """Its model."""
         return Engine(Model(self.spec))
 
-    @cached_property
-    def flips(self) -> list[Flip]:
-        """Its flips."""
-        return flips(self.spec)
+    def _backend(self, each: Program) -> Backend:
+        """The device for a program: the model, if nothing else is there or the program says what the device does."""
+        if not self.is_model and not each.device:
+            return registry.create(ADAPTER, self.options)
+        device = devices.read(self.engine.model, each.device)
+        return ReferenceBackend(self.engine.model, limits(self.engine, self.fixtures), device=device)
 
     @cached_property
     def records(self) -> list[Record]:
-        """Every shipped program of the profiles, run once."""
-        backend = Recorder(registry.create(ADAPTER, self.options))
-        judge = Judge(self.engine, backend, self.hello, self.fixtures)
-        made = []
-        before: dict[str, Judgement] = {}
-        for each in program.shipped("programs"):
-            if each.under(self.spec):
-                done = judge.run(each, SEED)
-                assert not done.broken, f"{each.name} fails on the healthy device {self.device}: {done.refused}"
-                answers, rules = backend.answers, {*done.fired, *done.possible}
-                if each.fixture not in before:
-                    before[each.fixture] = judge.run(replace(each, steps=()), SEED)
-                known = before[each.fixture].fired
-                own = {r for r in rules if done.fired.get(r, 0) > known.get(r, 0) or r not in known}
-                breach = done.failed_step is not None
-                made.append(Record(each, answers, frozenset(rules), frozenset(own), breach))
-        backend.close()
-        return made
+        """The shipped programs of the profiles, each run once; with features, those that need one of them."""
+        shipped = program.shipped("programs")
+        there = (p for p in shipped if p.under(self.spec) and not p.peril and (p.feature or not self.home.features))
+        return [self._run(each).record(each) for each in there]
 
-    def likely(self, rules: Set[str]) -> list[Record]:
+    def _run(self, each: Program) -> _Runs:
+        """What runs a program, with all others that are for such a device."""
+        if each.device not in self._runs:
+            self._runs[each.device] = _Runs(self.engine, self._backend(each), self.fixtures)
+        return self._runs[each.device]
+
+    def _ended(self, record: Record) -> Record:
+        """The record of a program with its ending."""
+        name = record.program.name
+        if name not in self._ends:
+            self._ends[name] = self._run(record.program).record(ended(self._sweep, record.program), made)
+        return self._ends[name]
+
+    @cached_property
+    def _without_features(self) -> Bench | None:
+        """A run has the programs that need no feature too: they show which rules work."""
+        return plain(Home(self.home.api, (), self.home.transport)) if self.home.features else None
+
+    @cached_property
+    def _sweep(self) -> Sweep:
+        return Sweep(self.engine, self.fixtures)
+
+    def likely(self, rules: Set[str], most: int = MOST) -> list[Record]:
         """The records most likely to show a flip of some rules, of those in which one of them may have fired.
 
         First those made for it, those in which it fired after the fixture, and the shortest; then those that end
         with a breach of duty, and of the others some of each length."""
         found = [r for r in self.records if not rules.isdisjoint(r.rules)]
         found.sort(key=lambda r: (r.program.target not in rules, rules.isdisjoint(r.own), len(r.answers)))
-        rest = found[MOST:]
-        breaches = [r for r in rest if r.breach]
+        rest = found[most:]
+        breaches = [r for r in rest if r.breach][:most]
         others = [r for r in rest if not r.breach]
-        return found[:MOST] + breaches + others[:: max(1, len(others) // MOST)]
+        return found[:most] + breaches + others[:: max(1, -(-len(others) // most))]
 
     def passed_without(self, rules: Set[str]) -> dict[str, int]:
         """In how many programs each rule fired of those that a flip of these rules cannot fail."""
-        without = (r for r in self.records if rules.isdisjoint(r.rules))
+        every = (*self.records, *(self._without_features.records if self._without_features else ()))
+        without = (r for r in every if rules.isdisjoint(r.rules))
         return dict(Counter(fired for r in without for fired in r.rules))
 
-    def trial(self, flip: Flip) -> Result:
-        """Judge again until a program shows the flip."""
-        judge = Judge(
-            Engine(Model(apply(self.spec, flip), self.engine.model), self.engine),
-            self.backend,
-            self.hello,
-            self.fixtures,
-        )
-        judge.passed = self.passed_without(flip.rules)
+    def trial(self, flip: Flip, most: int = MOST) -> Result:
+        """Judge again until a program shows the flip; ``most`` says how many are tried."""
+        engine = Engine(Model(apply(self.spec, flip), self.engine.model), self.engine)
+        judges: dict[int, Judge] = {}
+        passed = self.passed_without(flip.rules)
         shown = Result(flip)
-        for judged, record in enumerate(self.likely(flip.rules), 1):
-            self.backend.answers = record.answers
-            done = judge.run(record.program, SEED)
+        likely = self.likely(flip.rules, most)
+        ends = (self._ended(record) for record in likely[:ENDED] if not record.breach)
+        for judged, record in enumerate(itertools.chain(likely, ends), 1):
+            judge = judges.get(id(record.hello))
+            if judge is None:
+                judge = judges[id(record.hello)] = Judge(engine, Playback(record.hello), record.hello, self.fixtures)
+                judge.passed = passed
+            done = _again(judge, record)
             if done.refused is not None:
-                return Result(
-                    flip, record.program.name, done.suspects, not flip.rules.isdisjoint(done.suspects), judged
-                )
+                named = not flip.rules.isdisjoint(done.suspects)
+                return Result(flip, record.program.name, done.suspects, named, judged)
             if "prefer" in flip.changes and flip.rule in done.deviations:
                 return Result(flip, record.program.name, (flip.rule,), True, judged)
             if "undefined" in flip.changes and flip.rule not in done.fired:
@@ -253,16 +284,49 @@ class Bench:
 
     def takes(self, choice: str, option: str, name: str) -> bool:
         """Whether a program shows that the device takes an option: without it nothing explains the run."""
-        each = next(p for p in program.shipped("programs") if p.name == name and p.applies(self.api, TRANSPORT))
-        recorder = Recorder(registry.create(ADAPTER, self.options))
-        Judge(self.engine, recorder, self.hello, self.fixtures).run(each, SEED)
-        recorder.close()
+        each = next(p for p in program.shipped("programs") if p.name == name and p.under(self.spec))
+        record = _Runs(self.engine, self._backend(each), self.fixtures).record(each)
         old = self.spec.choices[choice]
-        left = replace(old, options=tuple(o for o in old.options if str(o) != option))
-        spec = replace(self.spec, choices={**self.spec.choices, choice: left})
-        self.backend.answers = recorder.answers
-        judge = Judge(Engine(Model(spec), self.engine), self.backend, self.hello, self.fixtures)
-        return judge.run(each, SEED).refused is not None
+        left = dataclasses.replace(old, options=tuple(o for o in old.options if str(o) != option))
+        spec = dataclasses.replace(self.spec, choices={**self.spec.choices, choice: left})
+        engine = Engine(Model(spec), self.engine)
+        return _again(Judge(engine, Playback(record.hello), record.hello, self.fixtures), record).refused is not None
+
+
+@cache
+def plain(home: Home) -> Bench:
+    """The bench of the plain device under some profiles."""
+    return Bench(home)
+
+
+class _Runs:
+    """Runs programs on one device and records them."""
+
+    def __init__(self, engine: Engine, backend: Backend, fixtures: Mapping[str, Program]) -> None:
+        self.backend = Recorder(backend)
+        self.hello = backend.hello()
+        self.judge = Judge(engine, self.backend, self.hello, fixtures)
+        self._before: dict[str, Judgement] = {}
+
+    def record(self, each: Program, told: Callable[[Program, list[str]], Program] = lambda p, _: p) -> Record:
+        """A program's run, of the program that is ``told`` by its lines."""
+        done = self.judge.run(each, SEED)
+        assert not done.broken, f"{each.name} fails on a healthy device: {done.refused or done.reason}"
+        each = told(each, done.lines[done.fixture_lines :])
+        answers, rules = self.backend.answers, {*done.fired, *done.possible}
+        if each.fixture not in self._before:
+            self._before[each.fixture] = self.judge.run(dataclasses.replace(each, steps=()), SEED)
+        known = self._before[each.fixture].fired
+        own = {r for r in rules if done.fired.get(r, 0) > known.get(r, 0) or r not in known}
+        breach = done.failed_step is not None
+        return Record(each, self.hello, answers, frozenset(rules), frozenset(own), breach)
+
+
+def _again(judge: Judge, record: Record) -> Judgement:
+    """A record judged again."""
+    assert isinstance(judge.backend, Playback)
+    judge.backend.answers = record.answers
+    return judge.run(record.program, SEED)
 
 
 def _duty_moved(record: Record, done: Judgement) -> bool:

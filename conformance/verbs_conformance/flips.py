@@ -28,7 +28,7 @@ from __future__ import annotations
 import ast
 import copy
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -60,11 +60,11 @@ class Flip:
         return f"{self.rule}: {self.what}"
 
 
-def flips(spec: Spec) -> list[Flip]:
-    """Every flip of a specification, each once."""
+def flips(spec: Spec, only: Collection[str] | None = None) -> list[Flip]:
+    """Every flip of a specification, or of some rules of it, each once."""
     maker = _Maker(spec)
     found: dict[str, Flip] = {}
-    for rule in spec.rules.values():
+    for rule in spec.rules.values() if only is None else (spec.rules[name] for name in only):
         for flip in maker.of(rule, maker.rows(rule)):
             found.setdefault(flip.name, flip)
     return list(found.values())
@@ -170,7 +170,7 @@ class _Maker:
             stmt = _at(body, path)
             if isinstance(stmt, ast.Pass) or is_progress(stmt):
                 continue
-            if not _calls(stmt, "new"):
+            if not _calls(stmt, "new") and not _names(stmt):
                 yield f"without {_short(stmt)!r}", _replaced(body, path, [])
             if _calls(stmt, "push") and not isinstance(stmt, ast.If):
                 yield f"twice {_short(stmt)!r}", _replaced(body, path, [stmt, stmt])
@@ -274,9 +274,15 @@ class _Maker:
                 return
 
     def _without_results(self, rule: CallRule, body: Body) -> Body:
-        """What an effect does but for what concerns the object that only a success returns."""
-        made = {str(o) for o, kind in self.spec.calls[str(rule.call)].outputs.items()}
-        return [s for s in body if not any(isinstance(x, ast.Name) and x.id in made for x in ast.walk(s))]
+        """What an effect does but for what concerns the object that only a success returns, and what hangs on that."""
+        gone = {str(o) for o, kind in self.spec.calls[str(rule.call)].outputs.items()}
+        left: Body = []
+        for stmt in body:
+            if any(isinstance(x, ast.Name) and x.id in gone for x in ast.walk(stmt)):
+                gone |= {t.id for t in getattr(stmt, "targets", ()) if isinstance(t, ast.Name)}
+            else:
+                left.append(stmt)
+        return left
 
     def _subjects(self, rule: CallRule | StepRule) -> Iterator[tuple[str, str]]:
         """The objects that a rule is about, by name and kind, the first one first."""
@@ -358,6 +364,11 @@ def _calls(stmt: ast.stmt, name: str) -> bool:
         isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
         for node in ast.walk(stmt)
     )
+
+
+def _names(stmt: ast.stmt) -> bool:
+    """Whether the statement gives a name, which what follows needs."""
+    return isinstance(stmt, ast.Assign) and any(isinstance(target, ast.Name) for target in stmt.targets)
 
 
 # -- places in a body: an index, and for what stands in a branch the branch's field and so on -------

@@ -41,7 +41,7 @@ class Sweep:
         parents = {p.fixture for p in self.fixtures.values() if p.under(spec)}
         standing = [p for p in self.fixtures.values() if p.under(spec) and p.name not in parents]
         for turn, fixture in enumerate(sorted(standing, key=lambda p: len(sum(full_steps(p, self.fixtures), ())))):
-            names = self._names(fixture)
+            names = self.names(fixture)
             follow = itertools.cycle(self._following(names, turn))
             counts: dict[str, int] = {}
             for kind in names.values():
@@ -79,7 +79,8 @@ class Sweep:
                 steps = [_usual(shape, names, FRESH + i, which) for i, (shape, which) in enumerate(order)]
                 yield Program(name, (*(s for s in steps if s is not None), *seen), fixture.name, "sweep")
 
-    def _names(self, fixture: Program) -> dict[str, str]:
+    def names(self, fixture: Program) -> dict[str, str]:
+        """The names that a fixture or a program gives, with the kinds of their objects."""
         names = {}
         for step in sum(full_steps(fixture, self.fixtures), ()):
             code = self.model.calls.get(step.call)
