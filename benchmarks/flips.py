@@ -12,26 +12,22 @@ import multiprocessing
 import sys
 import time
 from fnmatch import fnmatch
-from functools import lru_cache
 
-from verbs_conformance.flipping import FEW, MOST, PLAIN, Bench, Result, listed, mistake
+from verbs_conformance.flipping import FEW, MOST, Result, bench_of, listed, mistake, shown_by
 from verbs_conformance.homes import Home, tried
 
-Job = tuple[Home, str, str]
-"""The profiles, the device, the name of the flip."""
-
-
-@lru_cache(maxsize=4)
-def bench(home: Home, device: str) -> Bench:
-    """The bench of a device."""
-    return Bench(home, device)
+Job = tuple[Home, str, bool]
+"""The profiles, the name of the flip, and whether it is tried where it is listed as seen."""
 
 
 def trial(job: Job) -> tuple[Job, Result]:
     """One flip, in a worker."""
-    home, device, name = job
+    home, name, elsewhere = job
     flip = next(f for f in tried()[home] if f.name == name)
-    return job, bench(home, device).trial(flip, FEW if device == PLAIN and name in listed(home) else MOST)
+    entry = listed(home).get(name)
+    where = shown_by(home, entry) if elsewhere else bench_of(home)
+    assert where is not None
+    return job, where.trial(flip, MOST if elsewhere or entry is None else FEW)
 
 
 def main() -> int:
@@ -47,16 +43,21 @@ def main() -> int:
     for home, found in tried().items():
         for flip in found:
             if fnmatch(str(home), options.home) and any(fnmatch(rule, options.rule) for rule in flip.rules):
-                jobs.append((home, PLAIN, flip.name))
-                entry = listed(home).get(flip.name)
-                if entry is not None and entry.device:
-                    jobs.append((home, entry.device, flip.name))
+                jobs.append((home, flip.name, False))
+                if shown_by(home, listed(home).get(flip.name)) is not None:
+                    jobs.append((home, flip.name, True))
     wrong = 0
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
-        for (where, device, name), result in pool.imap_unordered(trial, jobs, chunksize=16):
-            complaint = mistake(listed(where).get(name), result, device)
+        for (where, name, elsewhere), result in pool.imap_unordered(trial, jobs, chunksize=16):
+            complaint = mistake(None if elsewhere else listed(where).get(name), result)
             if complaint or options.verbose:
-                print(complaint or "ok", f"[{where}, {device}] {name}", *detail(result), sep="  ", flush=True)
+                print(
+                    complaint or "ok",
+                    f"[{where}{', elsewhere' * elsewhere}] {name}",
+                    *detail(result),
+                    sep="  ",
+                    flush=True,
+                )
             wrong += bool(complaint)
     print(f"{len(jobs)} flips, {wrong} not as they should be, {time.perf_counter() - began:.0f} s")
     return int(wrong > 0)

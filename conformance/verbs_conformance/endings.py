@@ -31,6 +31,8 @@ def made(program: Program, lines: Sequence[str]) -> Program:
     left = list(lines)
     steps = []
     for step in program.steps:
+        if not left:
+            break
         said = [i for i, line in enumerate(left) if line.startswith(f"{step} -> ")]
         if step.call not in OWN_STEPS and not said:
             continue

@@ -8,7 +8,8 @@ played back to the judge of each flipped specification, the likeliest program fi
 
 The programs are the shipped ones; to those likeliest to show a flip that they do not show, an ending is added
 (``endings``).  A flip that no program of the plain device shows may show on another one, which takes the other branch
-of a choice.  What is known of such flips, and of those that nothing shows, is data: ``unflipped.yaml`` (see :class:`Listed`).
+of a choice.  What is known of such flips, and of those that nothing shows, is data: ``unflipped.yaml`` (see
+:class:`Listed`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
@@ -92,7 +93,8 @@ class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ``kind`` is ``same`` (nothing that a consumer sees changes), ``wider`` (more is allowed, which a conforming device
     cannot show), ``untaken`` (softhca takes no such branch), or ``open`` (it ought to show, and no program shows it
     yet: work to be done).
-    ``device`` names a device that shows an untaken branch.
+    ``device`` names a device that shows an untaken branch, and ``under`` the features under which the flip is seen: the
+    statement is of these, though its rule is there without them.
     """
 
     kind: Kind
@@ -101,6 +103,7 @@ class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     api: tuple[str, ...] = ()
     device: str = ""
     feature: tuple[str, ...] = ()
+    under: tuple[str, ...] = ()
 
     def holds(self, home: Home) -> bool:
         """Whether the entry is for flips of this home."""
@@ -138,10 +141,17 @@ def listed(home: Home) -> dict[str, Listed]:
     return {name: entry for entry in exceptions().flips if entry.holds(home) for name in entry.flips}
 
 
-def mistake(entry: Listed | None, result: Result, device: str) -> str:
+def shown_by(home: Home, entry: Listed | None) -> Bench | None:
+    """The bench where a listed flip is seen, if there is one."""
+    if entry is not None and entry.under:
+        return bench_of(Home(home.api, entry.under, home.transport))
+    return bench_of(home, entry.device) if entry is not None and entry.device else None
+
+
+def mistake(entry: Listed | None, result: Result) -> str:
     """What is wrong with what became of a flip, or nothing."""
     became = "" if result.named else "WRONG" if result.seen else "UNSEEN"
-    if entry is None or device != PLAIN:
+    if entry is None:
         return became
     return "" if became == "UNSEEN" else "STALE"
 
@@ -190,6 +200,7 @@ class Bench:
         self.fixtures = program.fixtures()
         self._runs: dict[tuple[tuple[str, str], ...], _Runs] = {}
         self._ends: dict[str, Record] = {}
+        self._plain: dict[str, Record] = {}
 
     @property
     def spec(self) -> Spec:
@@ -221,17 +232,28 @@ class Bench:
             self._runs[each.device] = _Runs(self.engine, self._backend(each), self.fixtures)
         return self._runs[each.device]
 
+    def _featureless(self, rules: Set[str], most: int) -> Iterator[Record]:
+        """Records of the programs likeliest to show a flip of those that need no feature."""
+        for record in self._without_features.likely(rules, most)[:most] if self._without_features else ():
+            each = record.program
+            if each.name not in self._plain:
+                self._plain[each.name] = self._run(each).record(each)
+            yield self._plain[each.name]
+
     def _ended(self, record: Record) -> Record:
         """The record of a program with its ending."""
         name = record.program.name
         if name not in self._ends:
-            self._ends[name] = self._run(record.program).record(ended(self._sweep, record.program), made)
+            self._ends[name] = whole = self._run(record.program).record(ended(self._sweep, record.program), made)
+            done = _again(Judge(self.engine, Playback(whole.hello), whole.hello, self.fixtures), whole)
+            assert done.refused is None, f"{name} with its ending: {done.refused}"
+            assert not _duty_moved(whole, done), f"{name} with its ending: {done.reason}"
         return self._ends[name]
 
     @cached_property
     def _without_features(self) -> Bench | None:
         """A run has the programs that need no feature too: they show which rules work."""
-        return plain(Home(self.home.api, (), self.home.transport)) if self.home.features else None
+        return bench_of(Home(self.home.api, (), self.home.transport)) if self.home.features else None
 
     @cached_property
     def _sweep(self) -> Sweep:
@@ -263,7 +285,7 @@ class Bench:
         shown = Result(flip)
         likely = self.likely(flip.rules, most)
         ends = (self._ended(record) for record in likely[:ENDED] if not record.breach)
-        for judged, record in enumerate(itertools.chain(likely, ends), 1):
+        for judged, record in enumerate(itertools.chain(likely, self._featureless(flip.rules, most), ends), 1):
             judge = judges.get(id(record.hello))
             if judge is None:
                 judge = judges[id(record.hello)] = Judge(engine, Playback(record.hello), record.hello, self.fixtures)
@@ -294,9 +316,9 @@ class Bench:
 
 
 @cache
-def plain(home: Home) -> Bench:
-    """The bench of the plain device under some profiles."""
-    return Bench(home)
+def bench_of(home: Home, device: str = PLAIN) -> Bench:
+    """The bench of a device under some profiles."""
+    return Bench(home, device)
 
 
 class _Runs:

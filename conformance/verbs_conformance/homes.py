@@ -1,9 +1,10 @@
 """Where each flip is tried: under the first profiles where the flipped rule stands with that text.
 
 A rule stands under many profiles, and mostly with one text.  So the profiles are gone through in one order: first the
-APIs without features, then for each feature the rules that are there only with it, with as few others as its fixtures
-allow; last what only another transport has.  A rule is flipped where it first has its text, and the text of what it
-calls; each flip is tried once.
+APIs without features, then those with the features that rules need; last what only another transport has.  A rule
+that needs features is flipped with those of the program that was made for it, or if it has none, with as few others
+as the fixtures allow.  A rule is flipped where it first has its text, and the text of what it calls; each flip is
+tried once.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from verbs_conformance import program as programs
 from verbs_conformance.build import needed, staged
 from verbs_conformance.flips import Flip, flips
 from verbs_conformance.target import load
@@ -55,7 +57,7 @@ def homes() -> tuple[Home, ...]:
     there: set[str] = set()
     found = []
     for home in _candidates():
-        rules = {str(r) for r in home.spec.rules} - there
+        rules = {str(r) for r in home.spec.rules if _belongs(str(r), home)} - there
         if rules:
             found.append(home)
             there |= rules
@@ -65,10 +67,28 @@ def homes() -> tuple[Home, ...]:
 def _candidates() -> Iterator[Home]:
     yield from (Home(api) for api in APIS)
     for api in FEATURED:
-        whole = select(load(), api, TRANSPORTS[0], features(load()))
-        groups = {staged(group, whole) for group in {needed(whole, str(rule)) for rule in whole.rules}} - {()}
+        groups = set(_groups(api).values())
         yield from (Home(api, group) for group in sorted(groups, key=lambda g: (len(g), g)))
     yield from (Home(api, (), transport) for transport in TRANSPORTS[1:] for api in APIS)
+
+
+@cache
+def _groups(api: str) -> dict[str, tuple[str, ...]]:
+    """The features under which the rules that need some are tried."""
+    whole = select(load(), api, TRANSPORTS[0], features(load()))
+    witnesses = {p.target: p.feature for p in reversed(programs.shipped("programs")) if p.target and p.under(whole)}
+    found = {}
+    for rule in map(str, whole.rules):
+        group = needed(whole, rule)
+        if group:
+            wanted = witnesses.get(rule, ())
+            found[rule] = tuple(f for f in whole.features if f in wanted) if wanted else staged(group, whole)
+    return found
+
+
+def _belongs(rule: str, home: Home) -> bool:
+    """Whether a rule is tried with the features of a home, if it needs any."""
+    return not home.features or _groups(home.api).get(rule, home.features) == home.features
 
 
 @cache
@@ -79,7 +99,7 @@ def tried() -> dict[Home, list[Flip]]:
     found: dict[Home, list[Flip]] = {}
     for home in homes():
         text = _Texts(home.spec)
-        new = {str(r.id): text.of(r) for r in home.spec.rules.values()}
+        new = {str(r.id): text.of(r) for r in home.spec.rules.values() if _belongs(str(r.id), home)}
         fresh = flips(home.spec, {rule for rule, key in new.items() if key not in texts})
         found[home] = [flip for flip in fresh if flip.name not in names]
         texts |= set(new.values())

@@ -11,13 +11,12 @@ from __future__ import annotations
 import ast
 import textwrap
 from collections import Counter
-from functools import lru_cache
 from typing import Any
 
 import pytest
 
 from verbs_conformance import flipping
-from verbs_conformance.flipping import DEVICES, FEW, MOST, PLAIN, Bench, Result
+from verbs_conformance.flipping import DEVICES, FEW, MOST, Result, bench_of, shown_by
 from verbs_conformance.flips import Flip, apply, flips
 from verbs_conformance.homes import Home, homes, tried
 from verbs_conformance.judge import Judge
@@ -35,11 +34,6 @@ CHOOSING = (Home("linux-kernel"), Home("linux-kernel-2008"))
 """Where options of choices are shown to be taken, or listed."""
 
 
-@lru_cache(maxsize=6)
-def _bench(home: Home, device: str = PLAIN) -> Bench:
-    return Bench(home, device)
-
-
 def _every() -> list[tuple[Home, Flip]]:
     return [(home, flip) for home, found in tried().items() for flip in found]
 
@@ -50,12 +44,13 @@ def test_a_flip_is_seen_and_its_rule_suspected(part: int) -> None:
     wrong = []
     for home, flip in every[len(every) * part // PARTS : len(every) * (part + 1) // PARTS]:
         entry = flipping.listed(home).get(flip.name)
-        result = _bench(home).trial(flip, MOST if entry is None else FEW)
-        wrong += _complaint(home, flipping.mistake(entry, result, PLAIN), result)
-        if entry is not None and entry.device:
-            result = _bench(home, entry.device).trial(flip)
-            wrong += _complaint(home, flipping.mistake(None, result, entry.device), result)
-        assert len(result.suspects) <= MOST_SUSPECTS
+        results = [(entry, bench_of(home).trial(flip, MOST if entry is None else FEW))]
+        other = shown_by(home, entry)
+        if other is not None:
+            results.append((None, other.trial(flip)))
+        for known, result in results:
+            wrong += _complaint(home, flipping.mistake(known, result), result)
+            assert len(result.suspects) <= MOST_SUSPECTS
     assert not wrong, "\n".join(wrong)
 
 
@@ -70,6 +65,7 @@ def test_the_list_names_flips_and_each_once() -> None:
     for entry in flipping.exceptions().flips:
         assert entry.reason
         assert not entry.device or (entry.kind == "untaken" and entry.device in DEVICES)
+        assert not entry.under or entry.kind == "same"
         unknown = set(entry.flips) - {name for home in names if entry.holds(home) for name in names[home]}
         assert not unknown, f"unflipped.yaml has flips that are not there: {sorted(unknown)}"
     for home, own in names.items():
@@ -92,7 +88,7 @@ def test_each_branch_of_a_choice_is_taken_or_listed(home: Home) -> None:
     for branch in listed:
         if branch.device:
             assert not branch.reason
-            assert _bench(home, branch.device).takes(branch.choice, branch.option, branch.program), branch
+            assert bench_of(home, branch.device).takes(branch.choice, branch.option, branch.program), branch
         else:
             assert branch.reason, branch
 
@@ -125,7 +121,7 @@ def test_a_flip_changes_its_rules_and_no_other() -> None:
 
 
 def test_what_is_taken_over_from_the_model_judges_as_what_is_made_anew() -> None:
-    bench = _bench(homes()[0])
+    bench = bench_of(homes()[0])
     every = tried()[homes()[0]]
     judged = 0
     for flip in every[:: len(every) // 12]:
@@ -144,6 +140,6 @@ def test_what_is_taken_over_from_the_model_judges_as_what_is_made_anew() -> None
 
 
 def test_a_flip_of_nothing_is_not_seen() -> None:
-    bench = _bench(homes()[0])
+    bench = bench_of(homes()[0])
     rule: Any = next(iter(bench.spec.rules.values()))
     assert not bench.trial(Flip(str(rule.id), "nothing", {"says": rule.says})).seen
