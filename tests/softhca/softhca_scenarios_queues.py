@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from softhca_case import Case
-from softhca_rig import ALL, Rig
+from softhca_rig import ALL, PAGE, Rig
 
 USER: dict[str, Any] = {"api": "linux-user"}
 
@@ -245,6 +245,45 @@ def established(*states: str) -> Any:
     return scenario
 
 
+def excess(rig: Rig) -> Any:
+    return masked(rig, "RTS", "STATE", "MAX_DEST_RD_ATOMIC")
+
+
+def too_deep(rig: Rig) -> Any:
+    return rig.result("create_cq", cqe=2**20)
+
+
+def cleaned(rig: Rig) -> Any:
+    for qp in (rig.a, rig.b):
+        rig.post(qp, "RDMA_WRITE", qp, sg_list=[], remote_addr=0, rkey=0)
+    rig.do("settle")
+    rig.do("destroy_qp", qp=rig.b)
+    return [out["wr_id"] for out in rig.poll_all(rig.scq)] == [rig.a]
+
+
+def of_nobody(rig: Rig) -> Any:
+    rig.post(rig.a, "RDMA_WRITE", sg_list=[], remote_addr=0, rkey=0)
+    rig.do("settle")
+    for qp in (rig.a, rig.b):
+        rig.do("destroy_qp", qp=qp)
+    return len(rig.poll_all(rig.scq))
+
+
+def two_elements(rig: Rig) -> Any:
+    region = rig.do("reg_mr", pd=rig.pd, addr=rig.addr, length=2 * PAGE, access=["LOCAL_WRITE"])["lkey"]
+    srq = shared(rig)
+    rig.put(0, bytes(range(1, 9)))
+    rig.do("post_srq_recv", srq=srq, wr_id=1, sg_list=[rig.sge(PAGE, 4, region), rig.sge(PAGE + 8, 4, region)])
+    rig.send(rig.a, 1, rig.sge(0, 8, region))
+    return rig.got(), rig.get(PAGE, 12).hex()
+
+
+def named(rig: Rig) -> Any:
+    shared(rig)
+    rig.move(rig.b, "ERR")
+    return rig.do("get_async_event").get("qp") == rig.b
+
+
 LIMITED = ["SRQ_LIMIT_REACHED"]
 CASES: dict[str, Case] = {
     "unmasked-attributes-taken": Case(unmasked_access, ("0", len(ALL)), USER),
@@ -266,6 +305,14 @@ CASES: dict[str, Case] = {
     "unacknowledged-events-hold-nothing": Case(destroy_with_taken_event, (1, "EDEADLK"), USER),
     "events-outlive-their-queue": Case(destroy_with_waiting_event, ("0", 0), USER),
     "shrink-below-entries-accepted": Case(crowded, "EINVAL", USER),
+    "excess-attributes-taken": Case(excess, "EINVAL", USER),
+    "too-deep-queue-accepted": Case(too_deep, "EINVAL", USER),
+    "cleaning-hands-out-twice": Case(cleaned, True, {**USER, "purge_cqes": "true"}),
+    "queue-of-nobody-is-empty": Case(of_nobody, 1, USER),
+    "arming-waits-for-a-poll": Case(events("arm", "entry"), 1, USER),
+    "srq-receive-has-one-element": Case(two_elements, ([(1, "SUCCESS")], "010203040000000005060708"), USER),
+    "event-names-nothing": Case(named, True, USER),
+    "last-receive-told-twice": Case(error_on_shared, ["QP_LAST_WQE_REACHED"], USER),
     "srq-destroyed-under-qp": Case(destroy_used_srq, "EBUSY", USER),
     "refused-resize-takes-limit": Case(refused_resize, ("EINVAL", 0), USER),
     "srq-resize-ignored": Case(resize, 2, USER),

@@ -50,6 +50,9 @@ class Channels:
         asked = SOLICITED if args["solicited_only"] else ANY
         if cq.armed and "arming-again-disarms" in self._faults:
             asked = cq.armed = 0
+        if "arming-waits-for-a-poll" in self._faults:
+            cq.postponed = asked
+            return
         cq.armed = asked if "arming-is-lowered" in self._faults else max(cq.armed, asked)
         if cq.entries and (self._settings.unread == "tell" or "old-entries-tell" in self._faults):
             cq.ring(solicited=True)

@@ -29,7 +29,8 @@ class Cqs:
         self._engine = objects.engine
 
     def create_cq(self, args: Args) -> Args:
-        if not 1 <= args["cqe"] <= self._settings.max_cqe:
+        too_deep = args["cqe"] > self._settings.max_cqe and "too-deep-queue-accepted" not in self._faults
+        if not args["cqe"] or too_deep:
             raise Refused
         channel = find(self._objects.channels, args["channel"]) if args.get("channel") else None
         if args.get("comp_vector", 0) >= VECTORS:
@@ -64,14 +65,21 @@ class Cqs:
         cq.capacity = args["cqe"] + self._settings.cq_slack
         return {"cqe_actual": cq.capacity}
 
+    def _spoil(self, cq: CompletionQueue) -> None:
+        """The faults of a poll."""
+        if len(cq.entries) == 1 and "last-poll-disarms" in self._faults:
+            cq.armed = 0
+        if "arming-waits-for-a-poll" in self._faults:
+            cq.armed, cq.postponed = max(cq.armed, cq.postponed), 0
+
     def poll_cq(self, args: Args) -> Args:
         cq = find(self._objects.cqs, args["cq"])
         self._engine.before_poll(empty=not cq.entries)
-        if not cq.entries:
+        if self._faults:
+            self._spoil(cq)
+        if not cq.entries or ("queue-of-nobody-is-empty" in self._faults and not cq.users):
             return {"n": 0}
         cqe = cq.entries.popleft()
-        if self._faults and not cq.entries and "last-poll-disarms" in self._faults:
-            cq.armed = 0
         qp = cqe.qp
         if qp.srq is not None and cqe.receive:
             qp.srq.used -= cqe.frees

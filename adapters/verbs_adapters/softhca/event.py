@@ -84,12 +84,15 @@ class Events:
 
     def __init__(self, objects: Objects) -> None:
         self._queue = objects.events
+        self._faults = objects.faults
 
     def get_async_event(self, _args: Args) -> Args:
         taken = self._queue.take()
         if taken is None:
             return {"n": 0}
         number, name, element = taken
+        if "event-names-nothing" in self._faults:
+            return {"n": 1, "async_event": number, "event": name}
         return {"n": 1, "async_event": number, "event": name, element.kind: element.handle}
 
     def ack_async_event(self, args: Args) -> None:

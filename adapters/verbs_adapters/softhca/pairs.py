@@ -154,6 +154,8 @@ class Pairs:
         if self._settings.purge_cqes or everyone:
             qp.send_cq.purge(None if everyone else qp)
             qp.recv_cq.purge(None if everyone else qp)
+            if "cleaning-hands-out-twice" in self._faults and qp.send_cq.entries:
+                qp.send_cq.entries.append(qp.send_cq.entries[0])
 
     # -- what is set ---------------------------------------------------------------------------------
     def query_qp(self, args: Args) -> Args:
@@ -229,7 +231,8 @@ class Pairs:
         if mask is None:
             return True
         claimed = args.get("cur_qp_state", qp.state) if "CUR_STATE" in mask else qp.state
-        return step.required <= mask <= step.taken and claimed == qp.state
+        excess = mask - step.taken if "excess-attributes-taken" not in self._faults else ()
+        return step.required <= mask and not excess and claimed == qp.state
 
     def _values(self, qp: QueuePair, bits: frozenset[str], args: Args) -> tuple[Args, QueuePair | None]:
         """What is to be set, and the queue pair that a connection leads to."""

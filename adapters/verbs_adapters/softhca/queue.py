@@ -175,7 +175,7 @@ class CompletionQueue(Element):
 
     __slots__ = (
         *("armed", "capacity", "channel", "entries", "events", "failed"),
-        *("for_errors", "last_told", "overrun", "requests", "users", "waiting"),
+        *("for_errors", "last_told", "overrun", "postponed", "requests", "users", "waiting"),
     )
     kind = "cq"
 
@@ -183,6 +183,7 @@ class CompletionQueue(Element):
         super().__init__()
         self.channel = channel
         self.armed = 0
+        self.postponed = 0  # only a fault uses it: what is armed with the next poll
         self.waiting = 0  # completion events in the channel
         self.events = 0  # completion events that were taken and not acknowledged
         self.failed = False  # an entry was lost, and that has been told

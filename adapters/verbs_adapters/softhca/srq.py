@@ -88,6 +88,8 @@ class Srqs:
     def post_srq_recv(self, args: Args) -> None:
         srq = find(self._objects.srqs, args["srq"])
         wqe = receive(args, srq.max_sge)
+        if "srq-receive-has-one-element" in self._faults:
+            wqe.sges = wqe.sges[:1]
         if srq.used >= srq.size:
             raise Refused("ENOMEM")
         srq.used += 1
