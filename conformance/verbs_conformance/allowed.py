@@ -23,6 +23,7 @@ from verbs_reference import nodes as n
 from verbs_reference.belief import Action, Belief
 from verbs_reference.history import Texts
 from verbs_reference.model import CallCase, CallCode
+from verbs_reference.showing import show
 from verbs_reference.store import Store
 from verbs_reference.types import Type
 
@@ -266,7 +267,7 @@ class _Solver:
             text = f"{_WORDS[op]} {_shown(other.type, self._value(other))}"
         else:
             name = min(self._free(part))
-            text = n.show(part)
+            text = show(part)
             text = f"with {text}" if len(text) <= LONGEST else f"as {self.case.id} says"
         known = self.known.setdefault(name, _Output())
         known.fits = known.fits and bool(self._value(part))

@@ -11,15 +11,15 @@ state stand in every cell of their call and are counted, not listed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from verbs_conformance.transitions import UNKNOWN, value
 from verbs_reference import nodes as n
 from verbs_reference.inlined import inline, inline_statement
-from verbs_reference.model import CallCase, CallCode, Family, Model
-from verbs_reference.types import Type
+from verbs_reference.model import CallCode, Family, Model
+from verbs_reference.types import BOOL, Type
 from verbs_spec.document import CallRule, Spec
 from verbs_spec.markdown import code, codes, lines, prose, section, table
 from verbs_spec.profiles import features, select
@@ -81,26 +81,22 @@ def states(model: Model) -> dict[tuple[str, str], tuple[Any, ...]]:
     return found
 
 
-def cells(model: Model, kind: str, field: str, values: Iterable[Any]) -> list[list[Cell]]:
+def cells(model: Model, kind: str, field: str, values: Sequence[Any]) -> list[list[Cell]]:
     """A row for each state: a cell for each input."""
     enum = model.voc.objects[kind][field].type
     inputs: list[tuple[CallCode | Family, str]] = [
         (call, name) for call in model.calls.values() for name, t in call.params.items() if t == Type("ref", kind)
     ]
     inputs += [(family, family.var) for family in model.families if family.kind == kind]
-    rows = []
-    for each in values:
-        row = []
-        for source, name in inputs:
-            known: dict[n.Expr, Any] = {n.Field(enum, n.Var(Type("ref", kind), name), field): each}
-            if isinstance(source, CallCode):
-                alone = list(source.params.values()).count(Type("ref", kind)) == 1
-                label = source.name if alone else f"{source.name} ({name})"
-                row.append(_of_call(source, label, _word(each), known))
-            else:
-                row.append(_of_family(source, _word(each), known))
-        rows.append(row)
-    return rows
+    columns = []
+    for source, name in inputs:
+        state = n.Field(enum, n.Var(Type("ref", kind), name), field)
+        if isinstance(source, CallCode):
+            alone = list(source.params.values()).count(Type("ref", kind)) == 1
+            columns.append(_of_call(source, source.name if alone else f"{source.name} ({name})", state, values))
+        else:
+            columns.append(_of_family(source, state, values))
+    return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in values]
 
 
 def holes(model: Model) -> Iterator[str]:
@@ -165,31 +161,41 @@ def _word(state: Any) -> str:
     return str(state).lower() if isinstance(state, bool) else str(state)
 
 
-def _of_call(source: CallCode, label: str, state: str, known: Mapping[n.Expr, Any]) -> Cell:
-    holding = {c.id: _value(c, known) for c in source.cases}
-    refusing = tuple(c.id for c in source.causes if c.rule.level != "may" and holding[c.id] is True)
-    if refusing:
-        return Cell(state, label, refusing, ())
-    asked = [c for c in source.causes if holding[c.id] is not False and _asks(c, known)]
-    possible = tuple(c.id for c in (*source.successes, *asked) if holding[c.id] is not False)
-    others = [c for c in source.causes if not _asks(c, known)]
-    return Cell(state, label, (), possible, len(others))
+class _Guard:
+    """A guard, and whether a state decides something of it."""
+
+    def __init__(self, tree: n.Expr | None, state: n.Expr) -> None:
+        self._tree = tree if tree is not None else n.Const(BOOL, True)
+        self._alone = value(self._tree, {})
+        self.asks = self._alone is UNKNOWN and state in n.walk(self._tree)
+
+    def value(self, known: Mapping[n.Expr, Any]) -> Any:
+        """Its value in a state."""
+        return value(self._tree, known) if self.asks else self._alone
 
 
-def _of_family(source: Family, state: str, known: Mapping[n.Expr, Any]) -> Cell:
-    domain = True if source.domain_tree is None else value(inline(source, source.domain_tree), known)
-    if domain is False:
-        return Cell(state, source.name, (), (), idle=True)
-    possible = tuple(c.id for c in source.cases if value(inline(source, c.when_tree), known) is not False)
-    return Cell(state, source.name, (), possible)
+def _of_call(source: CallCode, label: str, state: n.Expr, values: Iterable[Any]) -> Iterator[Cell]:
+    """The cells of a call in each state."""
+    guards = {c.id: _Guard(c.guard_tree, state) for c in source.cases}
+    more = sum(not guards[c.id].asks for c in source.causes)
+    for each in values:
+        holding = {name: guard.value({state: each}) for name, guard in guards.items()}
+        refusing = tuple(c.id for c in source.causes if c.rule.level != "may" and holding[c.id] is True)
+        if refusing:
+            yield Cell(_word(each), label, refusing, ())
+            continue
+        asked = [c for c in source.causes if guards[c.id].asks]
+        possible = tuple(c.id for c in (*source.successes, *asked) if holding[c.id] is not False)
+        yield Cell(_word(each), label, (), possible, more)
 
 
-def _value(case: CallCase, known: Mapping[n.Expr, Any]) -> Any:
-    return True if case.guard_tree is None else value(case.guard_tree, known)
-
-
-def _asks(case: CallCase, known: Mapping[n.Expr, Any]) -> bool:
-    """Whether the state decides something of the guard."""
-    if case.guard_tree is None:
-        return False
-    return any(part in known for part in n.walk(case.guard_tree)) and not _value(case, {}) is not UNKNOWN
+def _of_family(source: Family, state: n.Expr, values: Iterable[Any]) -> Iterator[Cell]:
+    """The cells of a family in each state."""
+    domain = _Guard(None if source.domain_tree is None else inline(source, source.domain_tree), state)
+    guards = {c.id: _Guard(inline(source, c.when_tree), state) for c in source.cases}
+    for each in values:
+        if domain.value({state: each}) is False:
+            yield Cell(_word(each), source.name, (), (), idle=True)
+            continue
+        possible = tuple(name for name, guard in guards.items() if guard.value({state: each}) is not False)
+        yield Cell(_word(each), source.name, (), possible)

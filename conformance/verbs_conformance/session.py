@@ -65,11 +65,17 @@ class Engine:
 
     def __init__(self, model: Model, like: Engine | None = None) -> None:
         self.model = model
-        self.analysis: Analysis = Analysis(model, like.analysis if like is not None else None)
+        self._like = like
         self.opening = next((c for c in model.calls if model.calls[c].opens), "")
         opened = model.calls[self.opening] if self.opening else None
         self.device = opened.outputs[opened.creates[0]] if opened else None
         self._compiled: dict[tuple[str, Type], tuple[Any, tuple[tuple[str, str], ...]]] = {}
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """What of the model a belief needs to know, found when the first one asks."""
+        like, self._like = self._like, None
+        return Analysis(self.model, like.analysis if like is not None else None)
 
     @cached_property
     def giving(self) -> frozenset[str]:

@@ -8,6 +8,7 @@ name of a specification can meet one of Python's.  ``naive`` is the reading that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, Protocol
 
 from verbs_reference import nodes as n
@@ -91,6 +92,15 @@ GLOBALS: dict[str, Any] = {
 }
 
 
+@cache
+def _function(source: str) -> Function:
+    """The function of a source: one for all models that have it, as it keeps nothing."""
+    scope = dict(GLOBALS)
+    exec(compile(source, "<rule>", "exec"), scope)  # noqa: S102 - the source is made here from checked trees
+    function: Function = scope["f"]
+    return function
+
+
 class Compiler:
     """Makes functions for one layout."""
 
@@ -151,11 +161,7 @@ class Compiler:
 
     def _make(self, names: Iterable[str], lines: list[str]) -> Function:
         params = ", ".join(["S", *(f"v_{name}" for name in names)])
-        source = "\n".join([f"def f({params}):", "    D = S.objects", *("    " + line for line in lines)])
-        scope = dict(GLOBALS)
-        exec(compile(source, "<rule>", "exec"), scope)  # noqa: S102 - the source is made here from checked trees
-        function: Function = scope["f"]
-        return function
+        return _function("\n".join([f"def f({params}):", "    D = S.objects", *("    " + line for line in lines)]))
 
     # -- expressions -----------------------------------------------------------------------------
 

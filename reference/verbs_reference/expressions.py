@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from verbs_reference import nodes as n
@@ -348,8 +349,9 @@ class Expressions:
         return inner, define.body
 
 
+@cache
 def tree_of(source: str, mode: str) -> Any:
-    """Parse; an expression may span lines, so it is wrapped, and its lines count from 2."""
+    """Parse, each source once; an expression may span lines, so it is wrapped, and its lines count from 2."""
     return ast.parse(f"(\n{source}\n)" if mode == "eval" else source, mode=mode)
 
 

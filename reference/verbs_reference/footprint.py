@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from verbs_reference import nodes as n
 from verbs_reference.compiled import GLOBALS, Compiler
+from verbs_reference.showing import show
 from verbs_reference.store import Layout, Store
 from verbs_spec.errors import SpecError, Where
 
@@ -361,7 +362,7 @@ class Designators:
                 loops = f"for v_{name}a in {self._many(expr.left)} for v_{name}b in {self._many(expr.right)}"
                 return f"{{{self.compiler.text(n.Arith(expr.type, expr.op, *pair))} {loops}}}"
             case _:
-                raise Undesignated(f"{n.show(expr)} cannot designate what a step works on")
+                raise Undesignated(f"{show(expr)} cannot designate what a step works on")
 
     def _growing(self, expr: n.Field) -> str:
         """A queue that internal steps change: what stands in it and, if they push to it, what may come."""
@@ -369,7 +370,7 @@ class Designators:
         if expr.type.tag == "queue" and (expr.obj.type.name, expr.field) not in self.filled:
             return f"[D[o or {null}][{slot}] for o in {self._many(expr.obj)}]"
         if (expr.obj.type.name, expr.field) not in self.layout.triggers:
-            raise Undesignated(f"{n.show(expr)} designates what a step works on, and internal steps change it")
+            raise Undesignated(f"{show(expr)} designates what a step works on, and internal steps change it")
         return f"[(*D[o or {null}][{slot}], *_coming.get((o, {slot}), ())) for o in {self._many(expr.obj)}]"
 
     def _place(self, expr: n.Field) -> tuple[int, int]:

@@ -10,9 +10,13 @@ from verbs_reference.model import Family
 
 def inline(family: Family, expr: n.Expr) -> n.Expr:
     """An expression of a family without the family's own names."""
-    for name in reversed(family.lets):
-        expr = n.substitute(expr, {name: family.lets[name]})
-    return expr
+    found = family.inlined.get(expr)
+    if found is None:
+        found = expr
+        for name in reversed(family.lets):
+            found = n.substitute(found, {name: family.lets[name]})
+        family.inlined[expr] = found
+    return found
 
 
 def inline_statement(family: Family, stmt: n.Stmt) -> n.Stmt:

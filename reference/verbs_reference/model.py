@@ -9,7 +9,7 @@ object, state or status by name either.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -114,6 +114,8 @@ class Family:
     cases: list[StepCase]
     pick: Function
     wheres: str
+    inlined: dict[n.Expr, n.Expr] = field(default_factory=dict, repr=False, compare=False)
+    """Expressions of the family, and what they are without its own names, as far as that was asked for."""
 
 
 class Model:

@@ -8,15 +8,48 @@ expanded by the parser, so that a tree holds nothing but what stands here.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from operator import is_
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from verbs_reference.types import Type
 
 
+class _Hashed:
+    """A value that never changes: the hash of a whole tree is taken once."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def __init_subclass__(cls) -> None:
+        type.__setattr__(cls, "__hash__", _Hashed.__hash__)  # its own, so that dataclass makes none
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            parts = (getattr(self, name) for name in _names(type(self), ""))
+            object.__setattr__(self, "_hash", hash((type(self), *parts)))
+            return self._hash
+
+
+_NAMES: dict[tuple[type, str], tuple[str, ...]] = {}
+
+
+def _names(kind: type, word: str) -> tuple[str, ...]:
+    """The fields of a class of nodes whose type has this word in it."""
+    found = _NAMES.get((kind, word))
+    if found is None:
+        found = _NAMES[kind, word] = tuple(each.name for each in fields(kind) if word in str(each.type))
+    return found
+
+
+def _parts(expr: Expr) -> tuple[str, ...]:
+    """The fields in which expressions stand."""
+    return _names(type(expr), "Expr")
+
+
 @dataclass(frozen=True, slots=True)
-class Expr:
+class Expr(_Hashed):
     """An expression; ``type`` is known for every node."""
 
     type: Type
@@ -164,7 +197,7 @@ class Builtin(Expr):
 
 
 @dataclass(frozen=True, slots=True)
-class Stmt:
+class Stmt(_Hashed):
     """A statement."""
 
 
@@ -251,33 +284,33 @@ class Branch(Stmt):
 
 
 def substitute(expr: Expr, values: dict[str, Expr]) -> Expr:
-    """The expression with variables replaced; bound variables hide outer ones of the same name."""
+    """The expression with variables replaced; bound variables hide outer ones of the same name.
+
+    What has none of the variables is the same object as before.
+    """
     if isinstance(expr, Var):
         return values.get(expr.name, expr)
     changed: dict[str, Any] = {}
-    for name in type(expr).__dataclass_fields__:
+    for name in _parts(expr):
         old = getattr(expr, name)
         inner = values
         if isinstance(expr, Over) and name in {"test", "body"} and expr.var in values:
             inner = {k: v for k, v in values.items() if k != expr.var}
         if isinstance(old, Expr):
             new: Any = substitute(old, inner)
-        elif isinstance(old, tuple) and old and isinstance(old[0], Expr):
-            parts = tuple(substitute(e, inner) for e in old)
-            new = old if all(map(is_, parts, old)) else parts
-        else:
-            continue
-        if new is not old:
-            changed[name] = new
-    if not changed:
-        return expr
-    return type(expr)(**{n: changed.get(n, getattr(expr, n)) for n in type(expr).__dataclass_fields__})
+            if new is not old:
+                changed[name] = new
+        elif isinstance(old, tuple):
+            new = tuple(substitute(e, inner) for e in old)
+            if any(a is not b for a, b in zip(new, old, strict=True)):
+                changed[name] = new
+    return replace(expr, **changed) if changed else expr
 
 
 def children(expr: Expr) -> list[Expr]:
     """The direct subexpressions."""
     found: list[Expr] = []
-    for name in type(expr).__dataclass_fields__:
+    for name in _parts(expr):
         value = getattr(expr, name)
         if isinstance(value, Expr):
             found.append(value)
@@ -287,10 +320,12 @@ def children(expr: Expr) -> list[Expr]:
 
 
 def walk(expr: Expr) -> list[Expr]:
-    """The expression and everything below it."""
-    found = [expr]
-    for child in children(expr):
-        found.extend(walk(child))
+    """The expression and everything below it, from the left, each before what is below it."""
+    found: list[Expr] = []
+    todo = [expr]
+    while todo:
+        found.append(here := todo.pop())
+        todo += reversed(children(here))
     return found
 
 
@@ -299,7 +334,7 @@ def free_names(expr: Expr) -> set[str]:
     if isinstance(expr, Var):
         return {expr.name}
     names: set[str] = set()
-    for name in type(expr).__dataclass_fields__:
+    for name in _parts(expr):
         value = getattr(expr, name)
         parts = value if isinstance(value, tuple) else (value,)
         inner = set().union(*(free_names(e) for e in parts if isinstance(e, Expr)))
@@ -323,65 +358,6 @@ def in_statement(stmt: Stmt) -> list[Expr]:
                 elif isinstance(part, tuple) and isinstance(part[1], Expr):
                     found.append(part[1])
     return found
-
-
-def show(expr: Expr) -> str:
-    """The expression as a person would write it."""
-    match expr:
-        case Const() if expr.type.tag == "bool":
-            return str(expr.value).lower()
-        case Const():
-            return str(expr.value)
-        case Var():
-            return expr.name
-        case Field() | Part() | Lookup() | Choice():
-            return _show_read(expr)
-        case Not() | Logic() | Arith() | Compare() | Member() | If():
-            return _show_operator(expr)
-        case Flags() | Record() | Sequence() | Builtin() | Over():
-            return _show_group(expr)
-        case _:
-            return type(expr).__name__
-
-
-def _show_read(expr: Field | Part | Lookup | Choice) -> str:
-    match expr:
-        case Field():
-            return f"{show(expr.obj)}.{expr.field}"
-        case Part():
-            return f"{show(expr.record)}.{expr.field}"
-        case Lookup():
-            return f"lookup({expr.kind}.{expr.field}, {show(expr.value)})"
-        case Choice():
-            return f"choice({expr.name})"
-
-
-def _show_operator(expr: Not | Logic | Arith | Compare | Member | If) -> str:
-    match expr:
-        case Not():
-            return f"not {show(expr.arg)}"
-        case Logic():
-            return "(" + f" {expr.op} ".join(show(a) for a in expr.args) + ")"
-        case Arith() | Compare():
-            return f"{show(expr.left)} {expr.op} {show(expr.right)}"
-        case Member():
-            return f"{show(expr.item)} in {show(expr.group)}"
-        case If():
-            return f"({show(expr.then)} if {show(expr.test)} else {show(expr.other)})"
-
-
-def _show_group(expr: Flags | Record | Sequence | Builtin | Over) -> str:
-    match expr:
-        case Flags():
-            return "{" + ", ".join(show(i) for i in expr.items) + "}"
-        case Record() | Sequence():
-            return f"({', '.join(show(c) for c in children(expr))})"
-        case Builtin():
-            return f"{expr.op}({', '.join(show(a) for a in expr.args)})"
-        case Over():
-            domain = expr.domain if isinstance(expr.domain, str) else show(expr.domain)
-            test = f" if {show(expr.test)}" if expr.test is not None else ""
-            return f"{expr.op}({show(expr.body)} for {expr.var} in {domain}{test})"
 
 
 def conjuncts(expr: Expr) -> list[Expr]:

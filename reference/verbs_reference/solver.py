@@ -18,6 +18,7 @@ from typing import Any
 
 from verbs_reference import nodes as n
 from verbs_reference import symbolic as s
+from verbs_reference.showing import show
 from verbs_reference.store import UPTO, Layout
 from verbs_reference.symbolic import OPAQUE, Alt, FlagSet, Seq, Unknowns, conj, disj, ite, neg
 from verbs_reference.types import Type
@@ -207,7 +208,7 @@ class Reading:
     def _compare(self, expr: n.Compare, env: Env) -> Any:
         left, right = self.value(expr.left, env), self.value(expr.right, env)
         if left is OPAQUE or right is OPAQUE:
-            return self.base.unknowns.make(f"test {len(self.base.unknowns.facts)}: {n.show(expr)}", Type("bool"))
+            return self.base.unknowns.make(f"test {len(self.base.unknowns.facts)}: {show(expr)}", Type("bool"))
         if expr.op in {"==", "!="}:
             same = s.equal(left, right)
             return same if expr.op == "==" else neg(same)
@@ -271,7 +272,7 @@ class Reading:
             case "shl":
                 return s.shl(args[0], self.base.exact)
             case "size":
-                return self.base.unknowns.make(f"size {len(self.base.unknowns.facts)}: {n.show(expr)}", Type("nat"))
+                return self.base.unknowns.make(f"size {len(self.base.unknowns.facts)}: {show(expr)}", Type("nat"))
             case _:
                 raise TypeError(f"no such function: {expr.op}")
 

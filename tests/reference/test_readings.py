@@ -19,6 +19,7 @@ import z3
 from verbs_reference import naive
 from verbs_reference import nodes as n
 from verbs_reference.compiled import Compiler
+from verbs_reference.showing import show
 from verbs_reference.solver import Reading, State, perform
 from verbs_reference.types import BYTES, NAT, SPANS, Type
 
@@ -143,7 +144,7 @@ def check_expression(world: worlds.World, tree: n.Expr, opaque: bool) -> Any:
     run = COMPILER.expression(tree, names)
     compiled = run(world.store(), *(world.names[name] for name in names))
     plain = naive.evaluate(world.state(), tree, dict(world.names))
-    assert bytewise(compiled, tree.type) == bytewise(plain, tree.type), n.show(tree)
+    assert bytewise(compiled, tree.type) == bytewise(plain, tree.type), show(tree)
     if opaque:
         return True
     return worlds.agrees(Reading(State(worlds.BASE)).value(tree, worlds.ENV), plain, tree.type, {})
