@@ -11,7 +11,10 @@ The parts are run in this order, the cheap ones first:
                 program of a draft feature passes
     proofs      only with ``--prove``: cases of a family leave no hole and do not overlap, a rule is possible
 
-What the last three found in order is kept until something that it hangs on changes, see :mod:`verbs_conformance.kept`.
+What the last three found in order is kept until something that it hangs on changes, see :mod:`verbs_conformance.kept`:
+models and runs as a whole under the bytes of the rules and the programs, so that nothing is done where nothing has
+changed; each model under what the rules of its selection mean; each program under that, its own steps and those of its
+fixtures.
 """
 
 from __future__ import annotations
@@ -19,15 +22,18 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from verbs_conformance import cells
 from verbs_conformance.build import fired_by_fixtures, limits
 from verbs_conformance.directed import Directed
+from verbs_conformance.errors import BadProgram
 from verbs_conformance.imagined import Imagination
 from verbs_conformance.kept import Kept, Meaning, key
 from verbs_conformance.program import Program, full_steps
-from verbs_conformance.session import BadProgram, Engine
+from verbs_conformance.session import Engine
 from verbs_reference.model import Model
 from verbs_reference.proofs import prove
 from verbs_reports.verdicts import Verdict
@@ -60,6 +66,15 @@ class Subject:
     only: tuple[str, ...] = ()
     """Of APIs, and of transports, only these; all of a kind of which none is named."""
 
+    _chosen: dict[tuple[str, str, tuple[str, ...]], Spec] = field(default_factory=dict)
+
+    def chosen(self, api: str, transport: str, having: tuple[str, ...]) -> Spec:
+        """What holds under an API and a transport with these features."""
+        name = (api, transport, having)
+        if name not in self._chosen:
+            self._chosen[name] = select(self.spec, *name)
+        return self._chosen[name]
+
     def of(self, kind: str) -> list[str]:
         """The names of the profiles of a kind."""
         found = [str(p.name) for p in self.spec.profiles.values() if p.kind == kind]
@@ -68,11 +83,27 @@ class Subject:
 
 def problems(subject: Subject, proving: Iterable[str] | None = None) -> Iterator[str]:
     """One line for each thing that is wrong; ``proving`` are the patterns of what is to be proved, None for nothing."""
-    parts: list[Callable[[Subject], Iterator[str]]] = [texts, programs, models, runs]
-    for part in parts:
-        yield from part(subject)
+    yield from texts(subject)
+    yield from programs(subject)
+    yield from unless_kept(subject, _whole(subject), lambda: chain(models(subject), runs(subject)))
     if proving is not None:
         yield from proofs(subject, proving)
+
+
+def unless_kept(subject: Subject, name: str, work: Callable[[], Iterable[str]]) -> Iterator[str]:
+    """What is wrong by a check, which is made unless it is kept, and kept if it finds nothing."""
+    if subject.kept.get(name) is None:
+        found = list(work())
+        if not found:
+            subject.kept.put(name, True)
+        yield from found
+
+
+def _whole(subject: Subject) -> str:
+    """The name of the check of all models and runs."""
+    shipped = (*subject.programs, *subject.fixtures.values())
+    spared = sorted(map(str, (*subject.reasons, "", *subject.unpassed)))
+    return key("whole", subject.spec.digest, *subject.only, *spared, *(p.to_yaml() for p in shipped))
 
 
 def texts(subject: Subject) -> Iterator[str]:
@@ -102,22 +133,23 @@ def models(subject: Subject) -> Iterator[str]:
     for api in subject.of("api"):
         for transport in subject.of("transport"):
             for having in dict.fromkeys((features(subject.spec), ())):
-                chosen = select(subject.spec, api, transport, having)
-                name = key("model", subject.meaning.of(chosen))
-                if subject.kept.get(name) is None:
-                    model = Model(chosen)
-                    told = transport in (TRANSPORT, subject.of("transport")[0]) and having == features(subject.spec)
-                    found = list(cells.holes(model)) if told else []
-                    yield from (f"{hole} under {api}" for hole in found)
-                    if not found:
-                        subject.kept.put(name, True)
+                chosen = subject.chosen(api, transport, having)
+                told = transport in (TRANSPORT, subject.of("transport")[0]) and having == features(subject.spec)
+                name = key("holes" if told else "model", subject.meaning.of(chosen))
+                yield from unless_kept(subject, name, partial(_model, chosen, told))
+
+
+def _model(chosen: Spec, told: bool) -> list[str]:
+    """Put a model together, and tell its holes."""
+    model = Model(chosen)
+    return [f"{hole} under {chosen.selected[0]}" for hole in cells.holes(model)] if told and chosen.selected else []
 
 
 def runs(subject: Subject) -> Iterator[str]:
     """Rules without a program, and programs that do not do what they were made for."""
     for api in subject.of("api"):
         standing = _standing(subject, api)
-        whole = {t: select(subject.spec, api, t, features(subject.spec)) for t in subject.of("transport")}
+        whole = {t: subject.chosen(api, t, features(subject.spec)) for t in subject.of("transport")}
         for transport, chosen in whole.items():
             shown = {p.target for p in subject.programs if p.under(chosen)}
             have = shown | standing | set(subject.reasons)
@@ -151,7 +183,7 @@ def _uncontrolled(chosen: Spec, shown: set[str], have: set[str]) -> Iterator[str
 def proofs(subject: Subject, patterns: Iterable[str]) -> Iterator[str]:
     """Holes, overlaps, rules that nothing can lead to and causes that others stand for, found by z3."""
     for api in subject.of("api"):
-        model = Model(select(subject.spec, api, TRANSPORT, features(subject.spec)))
+        model = Model(subject.chosen(api, TRANSPORT, features(subject.spec)))
         for result in prove(model, [f"{kind} {p}" for p in patterns for kind in ("partition", "possible", "needed")]):
             if result.verdict != "proved":
                 about = f" ({', '.join(result.rules)})" if result.rules else ""
@@ -167,7 +199,7 @@ def _standing(subject: Subject, api: str) -> set[str]:
     spec = subject.spec
     name = key(
         "fixtures",
-        subject.meaning.of(select(spec, api, TRANSPORT, features(spec))),
+        subject.meaning.of(subject.chosen(api, TRANSPORT, features(spec))),
         *_written(subject.fixtures.values()),
     )
     found = subject.kept.get(name)
@@ -184,44 +216,55 @@ def _group(subject: Subject, profiles: tuple[str, str], having: tuple[str, ...],
         yield f"program {group[0].name} needs the feature {feature}, which is not there"
     if not set(having) <= known:
         return
-    chosen = select(subject.spec, *profiles, having)
-    spared = sorted(subject.unpassed & {p.name for p in group})
-    name = key("runs", subject.meaning.of(chosen), *spared, *_written(group), *_written(subject.fixtures.values()))
-    if subject.kept.get(name) is not None:
-        return
-    found = list(_run(chosen, group, subject.fixtures, subject.unpassed))
-    if not found:
-        subject.kept.put(name, True)
-    yield from found
+    chosen = subject.chosen(*profiles, having)
+    name = key("runs", subject.meaning.of(chosen), *_written(subject.fixtures.values()))
+    right = subject.kept.get(name) or []
+    marks = [key("run", p.to_yaml(), str(p.name in subject.unpassed)) for p in group]
+    left = [i for i, mark in enumerate(marks) if mark not in right]
+    if left:
+        found = list(_run(chosen, [group[i] for i in left], subject.fixtures, subject.unpassed))
+        subject.kept.put(name, [*right, *(marks[i] for i, each in zip(left, found, strict=True) if not each)])
+        yield from filter(None, found)
 
 
 def _run(
     chosen: Spec, group: Iterable[Program], fixtures: Mapping[str, Program], unpassed: frozenset[str]
 ) -> Iterator[str]:
+    """What is wrong with each program; nothing for one that is right."""
     engine = Engine(Model(chosen))
     standing = min(
         (p for p in fixtures.values() if p.under(chosen)), key=lambda p: len(sum(full_steps(p, fixtures), ()))
     )
     device = limits(engine, fixtures)
     runner = Directed(engine, standing, fixtures, device)
-    under = ", ".join((chosen.selected or ("",))[:1] + chosen.features)
     for program in group:
         try:
-            if program.target:
-                if program.target in chosen.rules and not _does(runner, program, fixtures, device):
-                    yield (
-                        f"program {program.name} does not fire its rule {program.target} under {under} on the model; "
-                        "mend the rule, or search the program anew with 'verbspec spec build --only'"
-                    )
-                continue
-            verdict = runner.judge().run(program, 1).verdict
-            if (verdict in _PASSED) is (program.name in unpassed):
-                passes = (
-                    "passes; take it off unpassed.yaml" if program.name in unpassed else f"does not pass: {verdict}"
-                )
-                yield f"program {program.name}, on the model under {under}, {passes}"
+            yield _wrong(runner, program, fixtures, device, program.name in unpassed)
         except (BadProgram, SpecError) as e:
-            yield f"program {program.name} cannot be run under {under}: {e}"
+            yield f"program {program.name} cannot be run under {_under(chosen)}: {e}"
+
+
+def _wrong(
+    runner: Directed, program: Program, fixtures: Mapping[str, Program], device: dict[str, Any], fails: bool
+) -> str:
+    """What is wrong with a program, which is known to fail or not."""
+    chosen = runner.model.spec
+    if program.target:
+        if program.target not in chosen.rules or _does(runner, program, fixtures, device):
+            return ""
+        return (
+            f"program {program.name} does not fire its rule {program.target} under {_under(chosen)} on the model; "
+            "mend the rule, or search the program anew with 'verbspec spec build --only'"
+        )
+    verdict = runner.judge().run(program, 1).verdict
+    if (verdict in _PASSED) is not fails:
+        return ""
+    passes = "passes; take it off unpassed.yaml" if fails else f"does not pass: {verdict}"
+    return f"program {program.name}, on the model under {_under(chosen)}, {passes}"
+
+
+def _under(chosen: Spec) -> str:
+    return ", ".join((chosen.selected or ("",))[:1] + chosen.features)
 
 
 def _does(runner: Directed, program: Program, fixtures: Mapping[str, Program], limits: dict[str, Any]) -> bool:

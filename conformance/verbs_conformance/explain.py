@@ -406,7 +406,7 @@ def _says(text: object) -> None:
 
 def _sources(spec: Spec, sources: Iterable[str]) -> None:
     for source in sources:
-        document = documents.document(spec.documents, source)
+        document = documents.named(spec, source)
         worth = "" if document is None else f" [{document.quality}{_pin(document)}]"
         click.echo(f"  source:    {_flat(source)}{worth}")
 

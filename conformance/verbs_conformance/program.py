@@ -27,9 +27,10 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from verbs_conformance.session import BadProgram, Step
+from verbs_conformance.errors import BadProgram
+from verbs_conformance.session import Step
 from verbs_spec.document import Spec
-from verbs_spec.errors import SpecError, listed, near
+from verbs_spec.errors import SpecError, Where, listed, near
 from verbs_spec.text import Map, Node, Seq, Text, read
 
 _KEYS = (
@@ -244,6 +245,12 @@ def step(line: Text) -> Step:
     return Step(value.func.id, args, {f"#{i}": name for i, name in enumerate(names)})
 
 
+@cache
+def _step(line: str) -> Step:
+    """One step; many programs have the same."""
+    return step(Text(line, Where("", 1, 1)))
+
+
 def _source(line: str, tree: ast.expr) -> str:
     """The text of an expression; ast's own function splits the whole source anew for each."""
     if tree.end_lineno != 1 or not line.isascii():  # columns count bytes
@@ -308,7 +315,7 @@ def _steps(node: Map) -> tuple[Step, ...]:
     for line in block.split("\n"):
         if line.strip() and not line.strip().startswith("#"):
             try:
-                made.append(step(Text(line.strip(), block.where)))
+                made.append(_step(line.strip()))
             except SpecError:
                 # Where a line stands takes a walk over the file's text, so it is found only for an error.
                 made.append(step(block.part(start, start + len(line))))

@@ -14,6 +14,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from verbs_adapters.contract import Answer, Backend, Hello, OtherDevice, Trouble
+from verbs_conformance.errors import BadProgram
 from verbs_reference import nodes as n
 from verbs_reference.belief import Action, Belief, ConsumerError, Inconclusive, Refused
 from verbs_reference.model import CallCode, Model
@@ -51,10 +52,6 @@ class Outcome:
 
     seen: str
     problem: Refused | ConsumerError | Inconclusive | Trouble | None = None
-
-
-class BadProgram(Exception):
-    """A program that cannot be run: the fault is the program's."""
 
 
 class Engine:

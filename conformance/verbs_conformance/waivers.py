@@ -32,9 +32,9 @@ from typing import Any
 
 from verbs_adapters.contract import Hello
 from verbs_conformance import program as programs
+from verbs_conformance.errors import BadProgram, BadWaivers
 from verbs_conformance.flips import Flip, apply
 from verbs_conformance.program import Program
-from verbs_conformance.session import BadProgram
 from verbs_reference.model import Model
 from verbs_spec import nodes
 from verbs_spec.checks import check_call
@@ -55,10 +55,6 @@ OF_STEP, OF_CALL = ("do",), ("cause", "returns", "prefer", "outputs", "do")
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _FAULT = "The fault is the waiver file's: correct it and run again."
-
-
-class BadWaivers(Exception):
-    """A waiver file that cannot be used: the fault is the file's."""
 
 
 @dataclass(frozen=True, slots=True)

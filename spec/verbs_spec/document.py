@@ -385,6 +385,8 @@ class Spec:
     features: tuple[str, ...] = ()
     lacking: Mapping[str, Lacking] = field(default_factory=dict)
     rules: Mapping[str, CallRule | StepRule] = field(init=False, compare=False, repr=False)
+    cited: dict[str, Document | None] = field(init=False, compare=False, repr=False, default_factory=dict)
+    """What citations name, as far as that was asked."""
 
     def __post_init__(self) -> None:
         rules: dict[str, CallRule | StepRule] = {}

@@ -7,6 +7,7 @@ that was changed, or a rule that was forgotten.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import TypeGuard
 
@@ -17,6 +18,7 @@ from verbs_spec.text import Text
 _WORD = re.compile(r"\w+")
 _COMPARED = re.compile(r"(?:==|!=)\s*\w+|\w+\s*(?:==|!=)|\bin\s*\([^()]*\)")
 _CHOSEN = re.compile(r"choice\(\s*(\w+)\s*\)")
+_CALLED = re.compile(r"\b(\w+)\s*\(")
 _TOLD = re.compile(r"choice\(\s*(\w+)\s*\)\s*(?:==|!=)\s*(\w+)")
 
 
@@ -58,11 +60,10 @@ def unreached(spec: Spec) -> Iterator[str]:
 
 def _defines(spec: Spec) -> Iterator[str]:
     redefined = {each.define for profile in spec.profiles.values() for each in profile.defines}
+    users = Counter(name for text in _texts(spec) for name in set(_CALLED.findall(text)))
     for define in spec.defines.values():
-        if define.name in redefined:
-            continue
-        pattern = re.compile(rf"\b{define.name}\s*\(")
-        if not any(pattern.search(text) for text in _texts(spec) if text is not define.body):
+        itself = define.name in _CALLED.findall(define.body)
+        if define.name not in redefined and users[define.name] == itself:
             yield f"{define.name.where}: define {define.name} is used by nothing; use it or drop it"
 
 

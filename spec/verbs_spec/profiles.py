@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import combinations
 from typing import Any, TypeVar
 
@@ -50,11 +51,13 @@ def select(spec: Spec, api: str, transport: str, features: Sequence[str] = ()) -
     for delta in _joined(*chosen):
         deltas.setdefault(delta.rule, []).append(delta)
 
-    def applies(profiles: Iterable[str]) -> bool:
+    @cache
+    def applies(profiles: tuple[Text, ...]) -> bool:
         named = [spec.profiles[each] for each in profiles]
         return all(each in extra for each in named if each.kind == "feature") and _for(spec, both, [profiles])
 
-    def lacks(profiles: Iterable[str]) -> set[str]:
+    @cache
+    def lacks(profiles: tuple[Text, ...]) -> set[str]:
         return {str(name) for name in profiles if spec.profiles[name].kind == "feature"} - {str(e.name) for e in extra}
 
     def rules(found: tuple[RuleT, ...]) -> tuple[RuleT, ...]:

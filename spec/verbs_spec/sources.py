@@ -95,7 +95,7 @@ def cited(spec: Spec, sources: Iterable[str]) -> str:
 def check_sources(spec: Spec) -> None:
     """An error for a citation that names no document, if the specification has a list of them."""
     for each in citations(spec) if spec.documents else ():
-        if document(spec.documents, each.text) is None:
+        if named(spec, each.text) is None:
             raise SpecError(
                 f"{each.by} cites {str(each.text)!r}, which begins like no document of {FILE}"
                 f"{_offer(spec.documents, each.text)} If it is another document, add it to {FILE}: document, cited "
@@ -107,9 +107,9 @@ def check_sources(spec: Spec) -> None:
 def weak(spec: Spec) -> list[str]:
     """One line for each must that rests on nothing that was read or quoted."""
     found = []
+    deltas = [d for p in spec.profiles.values() for d in p.deltas if d.field == "level"]
     for rule in spec.rules.values() if spec.documents else ():
-        deltas = [d for p in spec.profiles.values() for d in p.deltas if d.rule == rule.id]
-        levels = {str(rule.level), *(str(d.value) for d in deltas if d.field == "level")}
+        levels = {str(rule.level), *(str(d.value) for d in deltas if d.rule == rule.id)}
         qualities = {q for each in rule.sources if (q := quality(spec, each))}
         if "must" in levels and qualities and qualities <= set(WEAK):
             found.append(
@@ -121,8 +121,15 @@ def weak(spec: Spec) -> list[str]:
 
 def quality(spec: Spec, citation: str) -> Quality | None:
     """The quality of what a citation names; None without a list of documents."""
-    found = document(spec.documents, citation)
+    found = named(spec, citation)
     return found.quality if found else None
+
+
+def named(spec: Spec, citation: str) -> Document | None:
+    """The document of a specification that a citation names; None if none is cited so."""
+    if citation not in spec.cited:
+        spec.cited[citation] = document(spec.documents, citation)
+    return spec.cited[citation]
 
 
 def _document(node: Node) -> Document:

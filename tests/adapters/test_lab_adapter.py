@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from verbs_adapters.contract import VERBS, AdapterError
 from verbs_adapters.kverbs import agent
 from verbs_adapters.lab import adapter, host, kernels, machine, modules, own, tree
-from verbs_conformance import cli, lab_cli, running
+from verbs_conformance import cli, lab_cli, run_cli, running
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_run_that_decides_nothing_about_ones_own_kernel_cannot_test_it(
     end: int, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(running, "run", lambda *_args, **_rest: end)
-    monkeypatch.setattr(cli, "opened", lambda _target: nullcontext((None, None)))
+    monkeypatch.setattr(run_cli, "opened", lambda _target: nullcontext((None, None)))
 
     done = CliRunner().invoke(cli.main, ["lab", "run", "--kernel", str(tmp_path)])
     usual = CliRunner().invoke(cli.main, ["lab", "run", "--kernel", "6.1"])
