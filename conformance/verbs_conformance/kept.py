@@ -40,20 +40,8 @@ CODE: Mapping[str, tuple[str, ...]] = {
     "verbs_reference": (),
     "verbs_adapters.contract": (),
     "verbs_conformance": (
-        *(
-            "acquittal",
-            "allowed",
-            "build",
-            "cells",
-            "checking",
-            "device",
-            "directed",
-            "imagined",
-            "judge",
-            "kept",
-            "playback",
-        ),
-        *("prefix", "program", "reference_backend", "session", "shapes", "transitions"),
+        *("acquittal", "allowed", "build", "cells", "checking", "device", "directed", "errors", "imagined", "judge"),
+        *("kept", "playback", "prefix", "program", "reference_backend", "session", "shapes", "transitions"),
     ),
 }
 """Packages whose code checks, and which of their modules; all if none is named."""
