@@ -1,5 +1,6 @@
 """The specification with one place of its text changed."""
 
+from collections.abc import Sequence
 from importlib import resources
 
 from verbs_reference.model import Model
@@ -7,6 +8,7 @@ from verbs_spec import loads, select
 
 KERNEL = ("linux-kernel", "ib")
 KERNEL_2008 = ("linux-kernel-2008", "ib")
+USER = ("linux-user", "roce")
 
 
 def files() -> dict[str, str]:
@@ -19,14 +21,16 @@ def files() -> dict[str, str]:
     }
 
 
-def model(profile: tuple[str, str] = KERNEL) -> Model:
-    return Model(select(loads(files()), *profile))
+def model(profile: tuple[str, str] = KERNEL, features: Sequence[str] = ()) -> Model:
+    return Model(select(loads(files()), *profile, features))
 
 
-def mutant(old: str, new: str, *, behind: str = "", profile: tuple[str, str] = KERNEL) -> Model:
+def mutant(
+    old: str, new: str, *, behind: str = "", profile: tuple[str, str] = KERNEL, features: Sequence[str] = ()
+) -> Model:
     """The model with the first ``old`` behind the text ``behind`` replaced, in the one file that has both."""
     texts = files()
     (name,) = (name for name, text in texts.items() if behind in text and old in text[text.index(behind) :])
     place = texts[name].index(old, texts[name].index(behind))
     texts[name] = texts[name][:place] + new + texts[name][place + len(old) :]
-    return Model(select(loads(texts), *profile))
+    return Model(select(loads(texts), *profile, features))

@@ -145,6 +145,30 @@ def test_a_free_must_respect_the_owner() -> None:
     assert "possible list/free-owned" in found
 
 
+UNRELIABLE = ("unreliable-services", "unreliable-connection", "unreliable-datagram", "shared-receive-queues")
+
+
+def test_steps_of_features_partition() -> None:
+    wanted = ["partition uc/*", "partition ud/*", "partition unreliable/*", "partition srq/*"]
+    results = list(prove(mutants.model(mutants.USER, UNRELIABLE), wanted, seconds=PATIENCE))
+    assert {r.name for r in results} >= {"partition uc/execute", "partition ud/arrive", "partition srq/take"}
+    assert [r.name for r in results if r.verdict != "proved"] == []
+    assert "unreliable/carried" in next(r for r in results if r.name == "partition uc/execute").uses
+
+
+def test_types_that_differ_must_not_be_connected() -> None:
+    model = mutants.mutant(
+        "peer.type != qp.type",
+        "false",
+        behind="id: unreliable/connect-mixed",
+        profile=mutants.USER,
+        features=UNRELIABLE[:2],
+    )
+    found = refuted(model, "unreliable/equals", "partition uc/execute")
+    assert found["inductive unreliable/equals"].rules == ("qp/modify",)
+    assert found["partition uc/execute"].lines[0] == "hole in uc/execute: no case applies"
+
+
 def test_scopes_are_read_and_said() -> None:
     scope = Scope.parse("qp=1, wr=3,cells=2", ["qp", "wr", "mr"])
     assert (scope.size("qp"), scope.size("wr"), scope.size("mr"), scope.cells) == (1, 3, 2, 2)

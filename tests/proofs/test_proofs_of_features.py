@@ -1,0 +1,53 @@
+"""What is proved of each feature, alone and with those that it goes with (`tox -e proofs`, minutes)."""
+
+from __future__ import annotations
+
+import pytest
+
+from verbs_reference.model import Model
+from verbs_reference.proofs import prove
+from verbs_spec import load, select
+from verbs_spec.profiles import features
+
+PATIENCE = 300.0
+"""For one question, on a machine that does other things too."""
+WHOLE = load()
+BASE = {
+    "memory-windows-2": ("memory-windows",),
+    "unreliable-connection": ("unreliable-services",),
+    "unreliable-datagram": ("unreliable-services",),
+}
+"""What a feature never goes without."""
+TOGETHER = [
+    ("completion-channels", "resize-cq"),
+    ("asynchronous-events", "shared-receive-queues"),
+    ("asynchronous-events", "qp-attributes"),
+    ("memory-windows", "rereg-mr"),
+    ("memory-windows", "atomics"),
+    ("shared-receive-queues", "immediate-data", "rnr"),
+]
+"""Features whose rules meet."""
+SQE = {
+    *(f"possible move/sqe-rts-{kind}" for kind in ("uc", "ud", "others")),
+    "possible wr/post-send-stopped",
+    "needed wr/post-send-stopped",
+}
+"""Dead where nothing leads to SQE, a state of unreliable-services alone."""
+
+
+def sets() -> list[tuple[str, tuple[str, ...]]]:
+    """An API and features under which it has rules that it has not without them."""
+    made = []
+    for group in [*((*BASE.get(each, ()), each) for each in features(WHOLE)), *TOGETHER]:
+        for api in ("linux-user", "linux-kernel"):
+            bare, chosen = (select(WHOLE, api, "roce", having).rules for having in ((), group))
+            if dict(chosen) != dict(bare):
+                made.append((api, group))
+    return made
+
+
+@pytest.mark.parametrize(("api", "group"), sets(), ids=lambda each: each if isinstance(each, str) else "+".join(each))
+def test_everything_is_proved_under(api: str, group: tuple[str, ...]) -> None:
+    results = list(prove(Model(select(WHOLE, api, "roce", group)), seconds=PATIENCE))
+    dead = SQE if "unreliable-services" not in group else set()
+    assert {r.name: r.verdict for r in results if r.verdict != "proved" and r.name not in dead} == {}
