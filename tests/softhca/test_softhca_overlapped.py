@@ -217,6 +217,16 @@ def test_what_came_unasked_answers_the_next_request(overlapped: str) -> None:
     assert rig.outcome(second) == "0"
 
 
+@APIS
+def test_what_the_sender_solicits(api: str) -> None:
+    rig = WindowsRig(api)
+    request, _ = rig.notify("SOLICITED")
+    rig.message(0)
+    assert rig.outcome(request) == PENDING[api]
+    rig.message(0, solicited=True)
+    assert rig.outcome(request) == "0"
+
+
 def test_solicited_needs_one_that_is() -> None:
     rig = WindowsRig(ND, overlapped="at_once")
     rig.message(0)

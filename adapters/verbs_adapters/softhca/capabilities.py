@@ -63,6 +63,8 @@ EVERYWHERE = {
     *(("cancel_overlapped_requests", "cq"), ("cancel_overlapped_requests", "region")),
 }
 """Optional parameters that every device has, by their verb."""
+OF_WINDOWS = {("post_send", "solicited")}
+"""Those that every device of the APIs of Windows has besides."""
 
 FEATURES: dict[str, Capability] = {
     "MEM_MGT_EXTENSIONS": Capability(
@@ -168,7 +170,7 @@ def offer(api: str, names: tuple[str, ...]) -> Offer:
     features = [FEATURES[name] for name in names]
     brought = {verb for feature in features for verb in feature.verbs}
     elsewhere = {verb for feature in FEATURES.values() for verb in feature.verbs}
-    known = EVERYWHERE | _params(features)
+    known = EVERYWHERE | _params(features) | (OF_WINDOWS if api in WINDOWS_APIS else set())
     gated = _params(FEATURES.values())
     unknown = {
         name: frozenset(
