@@ -156,8 +156,14 @@ class Driver:
         """The shape of any call, those that give work more often."""
         return self.weighed[words[0] // 16 % len(self.weighed)]
 
+    def go_on(self) -> None:
+        """TimeUp if the budget is used up."""
+        if self.spent(self.session.calls):
+            raise TimeUp
+
     def harvest(self) -> None:
-        """See all that a consumer can see."""
+        """See all that a consumer can see; TimeUp if the budget is used up."""
+        self.go_on()
         engine, belief = self.judge.engine, self.session.belief
         for step in harvest(engine, self.shapes, self.session.live()) if not self.made.given_up else ():
             looks = step.call in engine.model.calls
@@ -167,8 +173,7 @@ class Driver:
     def draw(self, shape: Shape, words: Sequence[int]) -> Step | None:
         """The step of a shape, or of another one, for what was drawn; a wait for silence if it would cost too much
         now, None if it cannot be made or would break a duty.  TimeUp if the budget is used up."""
-        if self.spent(self.session.calls):
-            raise TimeUp
+        self.go_on()
         if self.made.given_up:
             return None
         found = [c for c in (self._candidate(shape, (*words[i:], *words[:i])) for i in range(TRIES)) if c is not None]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from verbs_conformance.driver import SETTLE, Driver, TimeUp, digits
+from verbs_conformance.driver import SETTLE, Driver, digits
 from verbs_conformance.session import Step
 from verbs_conformance.shapes import Menu, Shape, build
 
@@ -37,12 +37,12 @@ class Undirected(Driver):
 
     def harvest(self) -> None:
         """Wait for silence."""
+        self.go_on()
         self.run(SETTLE)
 
     def draw(self, shape: Shape, words: Sequence[int]) -> Step | None:
         """A step of any call, whatever rule hypothesis has chosen; TimeUp if the budget is used up."""
-        if self.spent(self.session.calls):
-            raise TimeUp
+        self.go_on()
         if self.made.given_up:
             return None
         shape = self.any(words)
