@@ -33,6 +33,8 @@ SQE = {
     "needed wr/post-send-stopped",
 }
 """Dead where nothing leads to SQE, a state of unreliable-services alone."""
+KEYS = {f"inductive unique {field}" for field in ("mr.lkey", "mr.remote", "alias.lkey", "alias.remote")}
+"""An old number of a region whose keys were changed may be another region's (docs/proofs.md)."""
 
 
 def sets() -> list[tuple[str, tuple[str, ...]]]:
@@ -49,5 +51,6 @@ def sets() -> list[tuple[str, tuple[str, ...]]]:
 @pytest.mark.parametrize(("api", "group"), sets(), ids=lambda each: each if isinstance(each, str) else "+".join(each))
 def test_everything_is_proved_under(api: str, group: tuple[str, ...]) -> None:
     results = list(prove(Model(select(WHOLE, api, "roce", group)), seconds=PATIENCE))
-    dead = SQE if "unreliable-services" not in group else set()
-    assert {r.name: r.verdict for r in results if r.verdict != "proved" and r.name not in dead} == {}
+    known = set() if "unreliable-services" in group else SQE
+    known |= KEYS if "rereg-mr" in group else set()
+    assert {r.name: r.verdict for r in results if r.verdict != "proved" and r.name not in known} == {}
