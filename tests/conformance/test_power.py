@@ -38,7 +38,7 @@ def test_a_detection_is_the_same_in_another_process() -> None:
 
 
 def test_the_page_is_made_of_what_was_written(tmp_path: Path) -> None:
-    told = Caught(7, 0.5, "regress/number-of-own-pair", ("cq/poll-recv", "rq/completed"))
+    told = Caught(7, 0.5, "regress/number-of-own-pair", ("cq/poll-send", "rq/completed"))
     rows = [Row(FAULT, told, {1: told, 2: None, 3: told}, {1: None, 2: None, 3: told})]
     power_page.write(tmp_path / "power.yaml", power_page.data(rows, 100, 61.0))
     measured, read = power_page.read(tmp_path / "power.yaml")
