@@ -112,7 +112,8 @@ class Posting:
     def submit(self, qp: QueuePair, wqe: Wqe) -> None:
         """Queue a frozen work request, or refuse it."""
         faults = self._faults
-        self._check_state(qp, wqe)
+        if qp.state not in SENDABLE:
+            self._refuse_state(qp, wqe)
         if qp.sq_used >= self._room(qp.sq_size):
             if "full-queue-hidden" in faults:
                 return
@@ -135,8 +136,8 @@ class Posting:
             wqe.binding.hold()
         self._objects.engine.wake(qp)
 
-    def _check_state(self, qp: QueuePair, wqe: Wqe) -> None:
-        if qp.state not in SENDABLE and "post-before-rts-accepted" not in self._faults:
+    def _refuse_state(self, qp: QueuePair, wqe: Wqe) -> None:
+        if "post-before-rts-accepted" not in self._faults:
             if "refused-post-stays-queued" in self._faults:
                 qp.pending.append(wqe)
             raise Refused("EINVAL", "ND_CONNECTION_INVALID")
