@@ -74,7 +74,7 @@ gap = Gap()
 
 @contextmanager
 def receive_before_its_data() -> Iterator[None]:
-    fill, complete = Execution._fill, Execution._complete
+    fill, complete = Execution.fill, Execution._complete
     stored: list[tuple[Any, ...]] = []
 
     def late_fill(_self: Any, *args: Any) -> Any:
@@ -86,7 +86,7 @@ def receive_before_its_data() -> Iterator[None]:
         fill(self, *stored.pop(0))
         return response
 
-    with patch.object(Execution, "_fill", late_fill), patch.object(Execution, "_complete", early_complete):
+    with patch.object(Execution, "fill", late_fill), patch.object(Execution, "_complete", early_complete):
         yield
 
 
@@ -137,7 +137,7 @@ def _torn(name: str) -> Callable[[], AbstractContextManager[None]]:
 
 @contextmanager
 def receive_is_taken_twice() -> Iterator[None]:
-    healthy = Execution._take_receive
+    healthy = Execution.take_receive
 
     def take(self: Any, qp: Any, request: Any) -> Any:
         first = qp.receives[0]
@@ -145,7 +145,7 @@ def receive_is_taken_twice() -> Iterator[None]:
         healthy(self, qp, request)
         return first
 
-    with patch.object(Execution, "_take_receive", take):
+    with patch.object(Execution, "take_receive", take):
         yield
 
 

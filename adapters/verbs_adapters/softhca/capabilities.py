@@ -111,6 +111,13 @@ FEATURES: dict[str, Capability] = {
     ),
     "XRC": Capability(EVERY_API, params={"create_qp": ("qp_type",)}),
     "RAW_PACKET": Capability(EVERY_API, params={"create_qp": ("qp_type",)}),
+    "UC": Capability((KERNEL, USER), params={"create_qp": ("qp_type",)}, transports=INFINIBAND),
+    "UD": Capability(
+        (KERNEL, USER),
+        verbs=("create_ah", "destroy_ah"),
+        params={"create_qp": ("qp_type",), "post_send": ("ah", "remote_qpn", "remote_qkey")},
+        transports=INFINIBAND,
+    ),
     "ATOMIC": Capability(
         (KERNEL, USER),
         opcodes=("ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD"),

@@ -22,7 +22,7 @@ from typing import Any
 
 from verbs_adapters.softhca.event import EventQueue
 from verbs_adapters.softhca.options import Settings
-from verbs_adapters.softhca.qp import QueuePair
+from verbs_adapters.softhca.qp import SENDING, UNRELIABLE, QueuePair
 from verbs_adapters.softhca.queue import ANY, WC_OPCODE, CompletionQueue, Cqe, Wqe
 from verbs_adapters.softhca.stream import Stream
 
@@ -66,8 +66,31 @@ class Completer:
         if status != SUCCESS and "first-error-is-flush" in self._faults:
             status = FLUSHED
         self._write_send(qp, wqe, status)
-        if wqe.status != SUCCESS:
+        if wqe.status == SUCCESS:
+            return
+        if qp.type in UNRELIABLE and self._settings.failed_send == "SQE" and qp.state in SENDING:
+            self._stop_sends(qp)
+        else:
             self.enter_error(qp, failed=True)
+
+    def _stop_sends(self, qp: QueuePair) -> None:
+        """Move to SQE: what is left of the send queue is flushed, and receives go on."""
+        qp.state = "SQE"
+        qp.stalled = qp.draining = False
+        self._unstart(qp)
+        self._wake(qp)
+
+    def _unstart(self, qp: QueuePair) -> None:
+        """Nothing of the send queue is under way any more, but for unreliable messages, which are done."""
+        qp.started.extend(qp.pending)
+        qp.pending, qp.started = qp.started, qp.pending
+        qp.started.clear()
+        qp.to_send.clear()
+        qp.unacked.clear()
+        qp.outbound.resend.clear()
+        qp.outbound.paused = ""
+        if qp.type not in UNRELIABLE:
+            qp.lanes.cut()
 
     def retire_receive(self, qp: QueuePair) -> None:
         """The oldest receive that was used is done: report it."""
@@ -96,14 +119,7 @@ class Completer:
         while qp.started and qp.started[0].status and not failed:
             failed = qp.started[0].status != SUCCESS
             self.retire(qp)
-        qp.started.extend(qp.pending)
-        qp.pending, qp.started = qp.started, qp.pending
-        qp.started.clear()
-        qp.to_send.clear()
-        qp.unacked.clear()
-        qp.outbound.resend.clear()
-        qp.outbound.paused = ""
-        qp.lanes.cut()
+        self._unstart(qp)
         if qp.inbound.receive is not None:  # half a message came
             self._write(qp, qp.recv_cq, qp.inbound.receive, {"status": FLUSHED}, receive=True)
             qp.inbound.receive = None

@@ -26,7 +26,7 @@ class Path:
     __slots__ = ("max_reads", "min_rnr_timer", "mtu", "retries", "rnr_retries", "timeout")
 
     def __init__(self) -> None:
-        self.mtu = 1
+        self.mtu = max(MTUS.values())  # a datagram is never cut
         self.timeout = 0  # of one try: 4.096 us * 2**timeout; 0 is for ever
         self.retries = 0
         self.rnr_retries = 0

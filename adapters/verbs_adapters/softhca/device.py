@@ -23,6 +23,7 @@ from verbs_adapters.contract import (
     Value,
 )
 from verbs_adapters.softhca.access import DeviceCrash
+from verbs_adapters.softhca.ah import Ahs
 from verbs_adapters.softhca.arguments import Refused, check
 from verbs_adapters.softhca.capabilities import NETWORKDIRECT, declared, offer
 from verbs_adapters.softhca.channel import Channels
@@ -47,7 +48,7 @@ FIRST_SEED = 0
 
 OWNERS = (
     *(RegionObjects, WindowObjects, Connections, MemoryKeys, Overlapped),
-    *(Ports, Regions, WindowVerbs, Cqs, Channels, Pairs, Srqs, Events, Posting),
+    *(Ports, Ahs, Regions, WindowVerbs, Cqs, Channels, Pairs, Srqs, Events, Posting),
 )
 """Whose methods the verbs are, besides those of Objects; softhca has not all verbs of the contract."""
 

@@ -25,20 +25,22 @@ from verbs_adapters.softhca.access import Protection
 from verbs_adapters.softhca.answers import Answers
 from verbs_adapters.softhca.clock import Clock
 from verbs_adapters.softhca.completer import Completer
+from verbs_adapters.softhca.datagram import Datagrams
 from verbs_adapters.softhca.event import EventQueue
 from verbs_adapters.softhca.execution import Execution
 from verbs_adapters.softhca.keys import KeyTable
 from verbs_adapters.softhca.options import Settings
-from verbs_adapters.softhca.qp import QueuePair
+from verbs_adapters.softhca.qp import SENDING, QueuePair
 from verbs_adapters.softhca.registrar import Registrar
 from verbs_adapters.softhca.requester import Requester
 from verbs_adapters.softhca.responder import Responder
 from verbs_adapters.softhca.retry import Retry
+from verbs_adapters.softhca.scripts import SCRIPTS
 from verbs_adapters.softhca.stream import Stream
+from verbs_adapters.softhca.weather import Weather
 from verbs_adapters.softhca.wire import Wire
 
 Step = Callable[[QueuePair], None]
-SENDING = frozenset({"RTS", "SQD"})
 STOPPED = frozenset({"SQE", "ERR"})
 STEPS_PER_CALL = (0, 0, 0, 1, 1, 2, 3, 6)
 
@@ -53,7 +55,9 @@ class Engine:
         keys: KeyTable,
         protection: Protection,
         registrar: Registrar,
+        *,
         events: EventQueue,
+        numbers: dict[int, QueuePair],
     ) -> None:
         self._faults = settings.fault
         self._pace = "threads" if settings.threads else settings.pace
@@ -65,11 +69,14 @@ class Engine:
         self._clock = Clock()
         self._retry = Retry(self._clock, self.wake, self.completer, self.stream)
         wire = Wire()
+        if settings.wire != "healthy" and not self.stream.exists:  # a stream mends what is under it
+            wire.weather = Weather(SCRIPTS.get(settings.wire), chance, self._clock, self._retry)
         self._requester = Requester(settings, protection, registrar, wire)
         self._answers = Answers(settings, protection, self._retry)
         execution = Execution(
             settings, keys, protection, registrar, completer=self.completer, stream=self.stream, events=events
         )
+        self._datagrams = Datagrams(numbers, execution, self.completer)
         self._responder = Responder(settings, wire, execution, self._retry, self.stream, events)
 
     def wake(self, qp: QueuePair | None) -> None:
@@ -169,8 +176,11 @@ class Engine:
                 steps.append(self.completer.flush_receive)
 
     def _deliver(self, qp: QueuePair) -> None:
-        self._responder.deliver(qp)
-        self.wake(qp.peer)  # it may have a receive to report
+        if qp.type == "UD":
+            self.wake(self._datagrams.deliver(qp))
+        else:
+            self._responder.deliver(qp)
+            self.wake(qp.peer)  # it may have a receive to report
 
     def _retirable(self, qp: QueuePair) -> bool:
         if self.completer.any_order:

@@ -25,7 +25,7 @@ from verbs_adapters.softhca.event import EventQueue
 from verbs_adapters.softhca.keys import KeyTable
 from verbs_adapters.softhca.memory import BusFault
 from verbs_adapters.softhca.options import Settings
-from verbs_adapters.softhca.qp import QueuePair
+from verbs_adapters.softhca.qp import UNRELIABLE, QueuePair
 from verbs_adapters.softhca.queue import ANSWERED, SharedReceives, Wqe
 from verbs_adapters.softhca.region import REMOTE_ATOMIC, REMOTE_READ, REMOTE_WRITE
 from verbs_adapters.softhca.registrar import OperationError, Registrar
@@ -78,7 +78,9 @@ class Execution:
         return self._receive(qp, request)
 
     def _refuse(self, qp: QueuePair, request: Request, status: str, event: str = "") -> Response:
-        """Fail a request that has no completion here to tell it: an event, and ERR."""
+        """Fail a request that has no completion here to tell it: an event, and ERR; an unreliable one is dropped."""
+        if qp.type in UNRELIABLE:
+            return Response(request.wqe, request.psn, status)
         if event:
             self._events.tell(event, qp)
         self._completer.enter_error(qp)
@@ -124,14 +126,17 @@ class Execution:
             return self._write(qp, request)
         if not qp.receives:
             return self._not_ready(qp, request)
-        receive = self._take_receive(qp, request)
+        receive = self.take_receive(qp, request)
         try:
             response = self._write(qp, request)
         except (ProtectionError, BusFault):
-            self._completer.fail_receive(qp, receive, self._settings.refused_imm)
+            if qp.type in UNRELIABLE:
+                self.spare(qp, receive, self._settings.refused_imm)
+            else:
+                self._completer.fail_receive(qp, receive, self._settings.refused_imm)
             raise
         outputs = {"byte_len": request.wqe.length, "opcode": "RECV_RDMA_WITH_IMM"}
-        qp.received.append((receive, outputs | _immediate(request.wqe)))
+        qp.received.append((receive, outputs | immediate(request.wqe)))
         return response
 
     # -- receives ----------------------------------------------------------------------------------
@@ -140,14 +145,17 @@ class Execution:
         if request.first:
             if not qp.receives:
                 return self._not_ready(qp, request)
-            inbound.receive, inbound.filled = self._take_receive(qp, request), 0
+            inbound.receive, inbound.filled = self.take_receive(qp, request), 0
         receive = inbound.receive
         assert receive is not None
-        failure = self._fill(qp, receive, inbound.filled, request.data)
+        failure = self.fill(qp, receive, inbound.filled, request.data)
         if failure is not None:
             status, answer = failure
             inbound.receive = None
-            self._completer.fail_receive(qp, receive, status)
+            if qp.type in UNRELIABLE and status == "LOC_LEN_ERR":
+                self.spare(qp, receive, status)
+            else:
+                self._completer.fail_receive(qp, receive, status)
             return Response(request.wqe, request.psn, answer)
         inbound.filled += len(request.data)
         if not request.last:
@@ -155,7 +163,8 @@ class Execution:
         inbound.receive = None
         return self._complete(qp, request, receive, inbound.filled)
 
-    def _take_receive(self, qp: QueuePair, request: Request) -> Wqe:
+    def take_receive(self, qp: QueuePair, request: Request) -> Wqe:
+        """The oldest receive is used for this message."""
         receive = qp.receives.popleft()
         receive.solicited = request.wqe.solicited
         if qp.srq is not None:
@@ -170,6 +179,24 @@ class Execution:
         if left < srq.limit or (left == srq.limit and srq.limit and "limit-told-at-equal" in faults):
             srq.limit = srq.limit if "limit-told-again" in faults else 0
             self._events.tell("SRQ_ERR" if "limit-is-told-as-error" in faults else "SRQ_LIMIT_REACHED", srq)
+
+    def spare(self, qp: QueuePair, receive: Wqe, status: str) -> None:
+        """An unreliable message is dropped that had taken a receive: it waits again, or fails by itself.
+
+        What was taken from a shared queue cannot go back (class D and E errors of ``rxe_resp.c``).
+        """
+        if self._settings.short_receive == "use" or qp.srq is not None:
+            qp.received.append((receive, {"status": status}))
+            return
+        if self._settings.rq_slot == "consume":
+            qp.give_back_receive(-1)
+        qp.receives.appendleft(receive)
+
+    def abandon(self, qp: QueuePair) -> None:
+        """The rest of an unreliable message will not come."""
+        receive, qp.inbound.receive = qp.inbound.receive, None
+        if receive is not None:
+            self.spare(qp, receive, "LOC_LEN_ERR")
 
     def _not_ready(self, qp: QueuePair, request: Request) -> Response:
         """There is no receive: the message waits at its sender, or on a stream may be the end."""
@@ -191,11 +218,11 @@ class Execution:
             outputs["wc_flags"] = ["WITH_INVALIDATE"]
             outputs["invalidate_rkey"] = request.invalidate
         elif request.opcode == "SEND_WITH_IMM":
-            outputs |= _immediate(request.wqe)
+            outputs |= immediate(request.wqe)
         qp.received.append((receive, outputs))
         return Response(request.wqe, request.psn, SUCCESS)
 
-    def _fill(self, qp: QueuePair, receive: Wqe, offset: int, data: bytes) -> tuple[str, str] | None:
+    def fill(self, qp: QueuePair, receive: Wqe, offset: int, data: bytes) -> tuple[str, str] | None:
         """Put bytes into a receive; on failure the receive's status and the answer's."""
         if offset + len(data) > receive.length:
             return "LOC_LEN_ERR", "REM_INV_REQ_ERR"
@@ -216,7 +243,7 @@ class Execution:
         return None
 
 
-def _immediate(wqe: Wqe) -> dict[str, Any]:
+def immediate(wqe: Wqe) -> dict[str, Any]:
     """What a completion says of immediate data."""
     return {"wc_flags": ["WITH_IMM"], "imm_data": wqe.imm_data}
 

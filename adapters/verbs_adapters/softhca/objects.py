@@ -28,6 +28,7 @@ from verbs_adapters.softhca.qp import QueuePair
 from verbs_adapters.softhca.queue import Channel, CompletionQueue, Overlap, SharedReceives
 from verbs_adapters.softhca.region import (
     SYSTEM_PAGE_SHIFT,
+    AddressHandle,
     PageList,
     ProtectionDomain,
     Region,
@@ -78,7 +79,10 @@ class Objects:
         )
         self.registrar = Registrar(self.keys, Windows(self.keys, settings), settings)
         self.events = EventQueue(kept="ASYNCHRONOUS_EVENTS" in offer.declared)
-        self.engine = Engine(settings, chance, self.keys, protection, self.registrar, self.events)
+        self.numbers: dict[int, QueuePair] = {}
+        self.engine = Engine(
+            settings, chance, self.keys, protection, self.registrar, events=self.events, numbers=self.numbers
+        )
         self._last_handle = int(chance() * 16)
         self.first_qpn = 2 + int(chance() * 1000)
         self.buffers: dict[int, Buffer] = {}
@@ -87,7 +91,7 @@ class Objects:
         self.channels: dict[int, Channel] = {}
         self.srqs: dict[int, SharedReceives] = {}
         self.qps: dict[int, QueuePair] = {}
-        self.numbers: dict[int, QueuePair] = {}
+        self.ahs: dict[int, AddressHandle] = {}
         self.regions: dict[int, Region] = {}
         self.lists: dict[int, PageList] = {}
         self.windows: dict[int, Window] = {}

@@ -18,6 +18,7 @@ import msgspec
 
 from verbs_adapters.contract import CAPABILITIES, UsageError
 from verbs_adapters.softhca.faults import FAULTS
+from verbs_adapters.softhca.scripts import SCRIPTS
 
 
 class Option(msgspec.Struct, frozen=True):
@@ -70,6 +71,11 @@ OPTIONS: dict[str, Option] = {
     "max_sge_rd": Option("2", (), "sinks that one READ may have; on iWARP many devices take 1"),
     "retries": Option("7", (), "how often a request is sent again to a peer that does not answer"),
     "mtu": Option("MTU_1024", tuple(f"MTU_{1 << at}" for at in range(8, 13)), "the usual path MTU of a connection"),
+    "wire": Option(
+        "healthy",
+        ("healthy", "rough", *SCRIPTS),
+        "healthy, or rough by chance, or a script: packets of one kind are lost, come twice or come late; not on iwarp",
+    ),
     "port_mtu": Option("MTU_4096", tuple(f"MTU_{1 << at}" for at in range(8, 13)), "the largest path MTU"),
     # -- what the sources leave open ---------------------------------------------------------------
     "stale_inv": Option("accept", ("accept", "refuse"), "LOCAL_INV of an INVALID region with another key byte"),
@@ -102,6 +108,20 @@ OPTIONS: dict[str, Option] = {
         ("done", "LOC_LEN_ERR", "REM_ACCESS_ERR"),
         "an atomic with buffers for more than 8 bytes: done, or the status it fails with",
     ),
+    "short_receive": Option(
+        "drop",
+        ("drop", "use"),
+        "UC, UD: a receive that is too short, or whose RDMA_WRITE_WITH_IMM is refused, waits again, or fails by itself",
+    ),
+    "long_datagram": Option(
+        "SUCCESS", ("SUCCESS", "LOC_LEN_ERR"), "status of a datagram longer than the port's MTU, which is never sent"
+    ),
+    "foreign_ah": Option(
+        "LOC_QP_OP_ERR",
+        ("LOC_QP_OP_ERR", "SUCCESS"),
+        "status of a datagram whose address handle is of another protection domain; it is never sent",
+    ),
+    "failed_send": Option("SQE", ("SQE", "ERR"), "where a send that fails takes a queue pair of the type UC or UD"),
     "refused_imm": Option(
         "LOC_ACCESS_ERR",
         ("LOC_ACCESS_ERR", "LOC_PROT_ERR", "LOC_QP_OP_ERR", "REM_ACCESS_ERR", "WR_FLUSH_ERR"),
@@ -227,6 +247,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_sge_rd: int
     retries: int
     mtu: str
+    wire: str
     port_mtu: str
     stale_inv: str
     local_inv_early: bool
@@ -236,6 +257,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     empty_reg: str
     unaligned_atomic: str
     atomic_length: str
+    short_receive: str
+    long_datagram: str
+    foreign_ah: str
+    failed_send: str
     refused_imm: str
     send_inv_failure: str
     failed_wr: str

@@ -14,15 +14,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from verbs_adapters.softhca.arguments import Refused, access_bits, narrow, sge_list
+from verbs_adapters.softhca.arguments import POSTED_WITH, Refused, access_bits, narrow, sge_list
 from verbs_adapters.softhca.atomic import ATOMIC_BYTES
+from verbs_adapters.softhca.attributes import USUAL
 from verbs_adapters.softhca.memory import BusFault
 from verbs_adapters.softhca.objects import Objects, find
 from verbs_adapters.softhca.qp import SENDABLE, QueuePair
-from verbs_adapters.softhca.queue import Wqe
+from verbs_adapters.softhca.queue import ANSWERED, Wqe
 from verbs_adapters.softhca.registrar import OperationError
 from verbs_adapters.softhca.windows import WindowVerbs
 
+NOT_CARRIED = {
+    "UC": ANSWERED,
+    "UD": frozenset(POSTED_WITH) - {"SEND", "SEND_WITH_IMM"},
+}
+"""Work requests that a type of queue pair does not have (``ibv_post_send(3)``)."""
 INLINE = frozenset({"SEND", "SEND_WITH_INV", "SEND_WITH_IMM", "RDMA_WRITE", "RDMA_WRITE_WITH_IMM"})
 """Opcodes whose data can be inline."""
 
@@ -145,7 +151,7 @@ class Posting:
     def _wqe(self, qp: QueuePair, args: Args) -> Wqe:
         """Freeze a send work request."""
         opcode = args["opcode"]
-        if opcode not in self._opcodes:
+        if opcode not in self._opcodes or opcode in NOT_CARRIED.get(qp.type, ()):
             raise Refused
         wqe = Wqe(args["wr_id"], opcode, signaled=args["signaled"], fence=args["fence"])
         wqe.solicited = args.get("solicited", False)
@@ -159,6 +165,10 @@ class Posting:
             wqe.binding = self._windows.posted(args)
         else:
             self._data(qp, wqe, args)
+        if qp.type == "UD":
+            wqe.ah = find(self._objects.ahs, args.get("ah", 0))
+            wqe.remote_qpn = narrow(args.get("remote_qpn", 0), 24)
+            wqe.remote_qkey = narrow(args.get("remote_qkey", USUAL["qkey"]))
         if args.get("inline"):
             self._copy_inline(qp, wqe)
         return wqe

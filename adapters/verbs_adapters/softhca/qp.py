@@ -29,6 +29,10 @@ from verbs_adapters.softhca.wire import Lanes
 
 USUAL_SGES = 2  # what the contract promises for every work request
 SENDABLE = frozenset({"RTS", "SQD", "SQE", "ERR"})
+UNRELIABLE = frozenset({"UC", "UD"})
+"""Types of queue pairs whose messages nobody answers."""
+SENDING = frozenset({"RTS", "SQD"})
+"""States in which what has been started is sent."""
 RESPONDING = frozenset({"RTR", "RTS", "SQD", "SQE"})
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from verbs_adapters.softhca.access import Sge
 from verbs_adapters.softhca.event import Element
-from verbs_adapters.softhca.region import Mapping, PageList, ProtectionDomain, Region
+from verbs_adapters.softhca.region import AddressHandle, Mapping, PageList, ProtectionDomain, Region
 
 if TYPE_CHECKING:
     from verbs_adapters.softhca.mw import Binding
@@ -49,6 +49,7 @@ class Wqe:
 
     __slots__ = (
         "access",
+        "ah",
         "awaited",
         "binding",
         "byte_len",
@@ -69,6 +70,8 @@ class Wqe:
         "page_shift",
         "region",
         "remote_addr",
+        "remote_qkey",
+        "remote_qpn",
         "rkey",
         "sges",
         "signaled",
@@ -92,6 +95,9 @@ class Wqe:
         self.remote_addr = 0
         self.rkey = 0
         self.imm_data = 0
+        self.ah: AddressHandle | None = None
+        self.remote_qpn = 0
+        self.remote_qkey = 0
         self.compare_add = 0
         self.swap = 0
         self.invalidate_rkey = 0

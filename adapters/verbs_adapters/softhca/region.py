@@ -74,6 +74,17 @@ class ProtectionDomain:
         self.regions: dict[Region, None] = {}  # of WinVerbs alone
 
 
+class AddressHandle(NamedTuple):
+    """Where a datagram goes, and whether that is this device's port."""
+
+    pd: ProtectionDomain
+    reaches: bool
+    is_global: bool
+    dgid: str
+    sl: int
+    hop_limit: int
+
+
 class PageList:
     """A page list of the 2008 interface: memory that the consumer writes and the device reads."""
 

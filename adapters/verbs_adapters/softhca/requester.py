@@ -22,10 +22,11 @@ from __future__ import annotations
 
 from verbs_adapters.softhca.access import Piece, Protection, ProtectionError
 from verbs_adapters.softhca.completer import SUCCESS
+from verbs_adapters.softhca.connection import MTUS
 from verbs_adapters.softhca.memory import BusFault
 from verbs_adapters.softhca.options import Settings
 from verbs_adapters.softhca.psn import MASK
-from verbs_adapters.softhca.qp import QueuePair
+from verbs_adapters.softhca.qp import UNRELIABLE, QueuePair
 from verbs_adapters.softhca.queue import ANSWERED, LOCAL_OPS, Wqe
 from verbs_adapters.softhca.registrar import OperationError, Registrar
 from verbs_adapters.softhca.wire import Request, Wire
@@ -127,10 +128,29 @@ class Requester:
                 qp.stop_sending(wqe, "LOC_QP_OP_ERR")
                 return
         qp.to_send.popleft()
-        qp.unacked.append(wqe)
+        if qp.type == "UD" and not self._may_go(qp, wqe):
+            return
         self._cut(qp, wqe, data)
         for packet in wqe.packets:
             self._wire.request(qp, packet)
+        if qp.type in UNRELIABLE:
+            wqe.status, wqe.byte_len = SUCCESS, wqe.length
+        else:
+            qp.unacked.append(wqe)
+
+    def _may_go(self, qp: QueuePair, wqe: Wqe) -> bool:
+        """Whether a datagram goes on the wire; if not, it has failed, or seems to have been sent."""
+        if wqe.ah is None or wqe.ah.pd is not qp.pd:
+            status = self._settings.foreign_ah
+        elif wqe.length > MTUS[self._settings.port_mtu]:
+            status = self._settings.long_datagram
+        else:
+            return True
+        if status == SUCCESS:
+            wqe.status, wqe.byte_len = SUCCESS, wqe.length
+        else:
+            qp.stop_sending(wqe, status)
+        return False
 
     def _cut(self, qp: QueuePair, wqe: Wqe, data: bytes) -> None:
         """Make a message's packets, and take the numbers of its packets and answers."""

@@ -14,6 +14,10 @@ What a packet does to memory and receives is :mod:`~verbs_adapters.softhca.execu
 putting the response on the wire is one micro-step; the completion of a receive is another.  The last packet of a
 message is acknowledged.  A SEND that finds no receive is not taken: the requester is told to come again (RNR NAK).
 
+On an unreliable connection (UC) nothing is answered.  A missing packet costs its message: the rest of it is dropped,
+its receive waits for another, and the next message is taken whatever its number.  So does a message that cannot be
+taken.
+
 """
 
 from __future__ import annotations
@@ -73,7 +77,10 @@ class Responder:
         """Take the packet at the head of the lane."""
         request = sender.lanes.requests.popleft()
         peer = self._listener(sender)
-        if peer is None or not self._knows(peer, request):
+        if sender.type == "UC":
+            if peer is not None:
+                self._take_unreliable(peer, request)
+        elif peer is None or not self._knows(peer, request):
             self._retry.silence(sender)
         elif request.psn == peer.expected:
             told = peer.established and "established-for-every-message" not in self._faults
@@ -133,6 +140,16 @@ class Responder:
         for number, offset in enumerate(range(0, len(data), mtu)):
             psn = plus(response.psn, number)
             self._answer(sender, Response(response.wqe, psn, SUCCESS, data[offset : offset + mtu]))
+
+    def _take_unreliable(self, peer: QueuePair, request: Request) -> None:
+        inbound = peer.inbound
+        if request.first or request.psn != peer.expected:
+            self._execution.abandon(peer)
+            inbound.dropping = not request.first
+        if not inbound.dropping:
+            peer.expected = plus(request.psn, 1)
+            response = self._execution.perform(peer, request)
+            inbound.dropping = response is not None and response.status != SUCCESS
 
     # -- any other ---------------------------------------------------------------------------------
     def _miss(self, sender: QueuePair, peer: QueuePair, request: Request) -> None:

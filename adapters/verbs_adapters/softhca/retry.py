@@ -47,7 +47,7 @@ class Retry:
         self, clock: Clock, wake: Callable[[QueuePair | None], None], completer: Completer, stream: Stream
     ) -> None:
         self._clock = clock
-        self._wake = wake
+        self.wake = wake
         self._completer = completer
         self._stream = stream
 
@@ -83,7 +83,7 @@ class Retry:
             self._completer.enter_error(qp)
         else:
             self.give_up(qp, "RETRY_EXC_ERR")
-        self._wake(qp)
+        self.wake(qp)
 
     def _go_back(self, qp: QueuePair) -> None:
         """Everything from the oldest unanswered packet on is to be sent again."""
@@ -100,6 +100,7 @@ class Retry:
         outbound = qp.outbound
         outbound.tries = outbound.rnr_tries = 0
         outbound.retrying = False
+        outbound.paused = ""  # what said that the receiver is not ready was out of date
 
     # -- the receiver is not ready -----------------------------------------------------------------
     def not_ready(self, qp: QueuePair, timer: int) -> None:
@@ -122,7 +123,7 @@ class Retry:
     def resume(self, qp: QueuePair) -> None:
         """The pause is over."""
         qp.outbound.paused = ""
-        self._wake(qp)
+        self.wake(qp)
 
     # -- the end -----------------------------------------------------------------------------------
     def give_up(self, qp: QueuePair, status: str) -> None:

@@ -4,7 +4,8 @@ Theory of operation
 -------------------
 Each queue pair has two lanes, one for the request packets that it sent and one for the responses that come back.
 Packets are objects and hold their bytes as they were when they were sent; a healthy wire builds nothing from them.
-A lane keeps the order, as a path through a subnet does.
+A lane keeps the order, as a path through a subnet does; what gets lost, comes twice or comes late on its way into a
+lane is the weather's business (:mod:`~verbs_adapters.softhca.weather`).
 
 A message is as many packets as its bytes need at the path MTU, at least one, each with the next sequence number; a
 READ is one request packet and takes as many numbers as its answer has packets.  A packet also carries the life of
@@ -15,7 +16,7 @@ earlier connection out of a later one.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from verbs_adapters.softhca.queue import Wqe
 
@@ -76,13 +77,32 @@ class Lanes:
         self.responses.clear()
 
 
+class Skies(Protocol):
+    """What may become of packets on their way."""
+
+    def request(self, sender: QueuePair, packet: Request, /) -> None:
+        """A request packet sets out."""
+
+    def response(self, requester: QueuePair, packet: Response, /) -> None:
+        """A response sets out."""
+
+
 class Wire:
-    """Puts packets into lanes."""
+    """Puts packets into lanes, through the weather if there is any."""
+
+    def __init__(self) -> None:
+        self.weather: Skies | None = None
 
     def request(self, sender: QueuePair, packet: Request) -> None:
         """A packet of this queue pair sets out."""
-        sender.lanes.requests.append(packet)
+        if self.weather is None:
+            sender.lanes.requests.append(packet)
+        else:
+            self.weather.request(sender, packet)
 
     def response(self, requester: QueuePair, packet: Response) -> None:
         """A response to this queue pair sets out."""
-        requester.lanes.responses.append(packet)
+        if self.weather is None:
+            requester.lanes.responses.append(packet)
+        else:
+            self.weather.response(requester, packet)

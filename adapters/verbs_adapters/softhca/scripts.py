@@ -1,0 +1,39 @@
+"""Wire scripts: named misfortunes of packets.
+
+Theory of operation
+-------------------
+A script names a kind of packet and what happens to each of that kind when it is sent for the first time.  A reliable
+connection comes to the same end as on a healthy wire, whatever the script; only a refusal that is lost cannot be told
+again, for the responder is in ERR by then, and the requester ends in RETRY_EXC_ERR.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Script(NamedTuple):
+    """What happens to which packets."""
+
+    kind: str
+    fate: str
+    says: str
+
+
+SCRIPTS: dict[str, Script] = {
+    "lost-request": Script("request", "lost", "the first try of every packet of a message is lost"),
+    "lost-middle": Script("middle", "lost", "packets in the middle of a message are lost"),
+    "lost-acknowledgement": Script("ACK", "lost", "acknowledgements are lost"),
+    "lost-nak": Script("NAK", "lost", "what says that a packet is missing is lost"),
+    "lost-rnr-nak": Script("RNR", "lost", "what says that there is no receive is lost"),
+    "lost-refusal": Script("refusal", "lost", "what says that a request failed is lost"),
+    "lost-read-response": Script("READ", "lost", "data of READs is lost"),
+    "stale-read-response": Script("READ", "late twice", "data of READs comes at once and again much later"),
+    "lost-atomic-response": Script("ATOMIC", "lost", "answers to atomics are lost"),
+    "duplicated-atomic": Script("atomic", "twice", "atomics come twice"),
+    "duplicated-request": Script("request", "twice", "packets of messages come twice"),
+    "duplicated-acknowledgement": Script("ACK", "twice", "acknowledgements come twice"),
+    "late-request": Script("request", "late", "packets of messages come after they were sent again"),
+    "late-acknowledgement": Script("ACK", "late", "acknowledgements come after the request was sent again"),
+}
+"""Every script by name."""
