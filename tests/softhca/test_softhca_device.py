@@ -322,7 +322,7 @@ def test_a_device_without_a_feature() -> None:
 
 
 def test_what_it_lacks_is_not_supported() -> None:
-    rig = Rig(without="QP_ATTRIBUTES")
+    rig = Rig(without="QP_ATTRIBUTES,UD")
     assert rig.result("alloc_mw", pd=rig.pd, type="TYPE_1") == "EOPNOTSUPP"
     assert rig.result("create_ah", pd=rig.pd) == "EOPNOTSUPP"
     assert rig.result("get_async_event") == "EOPNOTSUPP"
