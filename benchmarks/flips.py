@@ -24,7 +24,7 @@ def trial(job: Job) -> tuple[Job, Result]:
     """One flip, in a worker."""
     home, name, elsewhere = job
     flip = next(f for f in tried()[home] if f.name == name)
-    entry = listed(home).get(name)
+    entry = listed().get(name)
     where = shown_by(home, entry) if elsewhere else bench_of(home)
     assert where is not None
     return job, where.trial(flip, MOST if elsewhere or entry is None else FEW)
@@ -44,12 +44,12 @@ def main() -> int:
         for flip in found:
             if fnmatch(str(home), options.home) and any(fnmatch(rule, options.rule) for rule in flip.rules):
                 jobs.append((home, flip.name, False))
-                if shown_by(home, listed(home).get(flip.name)) is not None:
+                if shown_by(home, listed().get(flip.name)) is not None:
                     jobs.append((home, flip.name, True))
     wrong = 0
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
         for (where, name, elsewhere), result in pool.imap_unordered(trial, jobs, chunksize=16):
-            complaint = mistake(None if elsewhere else listed(where).get(name), result)
+            complaint = mistake(None if elsewhere else listed().get(name), result)
             if complaint or options.verbose:
                 print(
                     complaint or "ok",

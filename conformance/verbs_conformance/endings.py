@@ -2,15 +2,16 @@
 
 An object that was not given back, or is held by one that should not have been made, shows when its owner is to go:
 everything is destroyed once in the order in which it was made, which is refused for what is in use, and then in the
-opposite order, which is not.
+opposite order, which is not.  What the program itself has made goes last, and before each piece of it what it may
+hold is to go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from verbs_conformance.program import OWN_STEPS, Program
+from verbs_conformance.program import Program
 from verbs_conformance.session import Step
 from verbs_conformance.sweep import Sweep, harvest
 from verbs_reference import nodes as n
@@ -20,30 +21,32 @@ from verbs_reference.model import Model
 def ended(sweep: Sweep, program: Program) -> Program:
     """The program with its ending; as in the sweep, what cannot be called is left out when it runs."""
     names = sweep.names(program)
+    before = sweep.names(replace(program, steps=()))
+    own = {name: kind for name, kind in names.items() if name not in before}
     look = tuple(harvest(sweep.engine, sweep.shapes, names))
-    apart = tuple(_apart(sweep.model, list(names.items())))
-    back = tuple(_apart(sweep.model, list(reversed(names.items()))))
-    return replace(program, kind="sweep", steps=(*program.steps, *look, *apart, *look[:1], *back))
+    every, back = _apart(sweep.model, names), tuple(reversed(list(_apart(sweep.model, before))))
+    last = [step for one in reversed(list(_apart(sweep.model, own))) for step in (*reversed(back), one)]
+    return replace(program, kind="sweep", steps=(*program.steps, *look, *every, *look[:1], *back, *last, *back))
 
 
-def made(program: Program, lines: Sequence[str]) -> Program:
+def made(sweep: Sweep, program: Program, lines: Sequence[str]) -> Program:
     """The program with the steps only that were made, of which these are the lines."""
-    left = list(lines)
+    poll, _ = sweep.engine.polling
+    at = 0
     steps = []
     for step in program.steps:
-        if not left:
-            break
-        said = [i for i, line in enumerate(left) if line.startswith(f"{step} -> ")]
-        if step.call not in OWN_STEPS and not said:
-            continue
-        del left[: said[0] + 1 if said else 0]
-        steps.append(step)
+        said = f"{Step(poll, step.args) if step.call == 'drain' else step} -> "
+        begin = at
+        while at < len(lines) and lines[at].startswith(said) and (at == begin or step.call == "drain"):
+            at += 1
+        if at > begin:
+            steps.append(step)
     return replace(program, kind="regression", steps=tuple(steps))
 
 
-def _apart(model: Model, names: Sequence[tuple[str, str]]) -> Iterator[Step]:
+def _apart(model: Model, names: Mapping[str, str]) -> Iterator[Step]:
     """The calls that end what these names stand for."""
-    for name, kind in names:
+    for name, kind in names.items():
         for call, code in model.calls.items():
             if [kind_of.name for kind_of in code.params.values()] != [kind]:
                 continue

@@ -19,7 +19,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import resources
 from typing import Literal
 
@@ -89,7 +89,6 @@ Kind = Literal["same", "wider", "untaken", "open"]
 class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is known of flips that the plain device does not show.
 
-    An entry holds for the homes of some APIs, and of those that have all of some features; without either for all.
     ``kind`` is ``same`` (nothing that a consumer sees changes), ``wider`` (more is allowed, which a conforming device
     cannot show), ``untaken`` (softhca takes no such branch), or ``open`` (it ought to show, and no program shows it
     yet: work to be done).
@@ -100,14 +99,8 @@ class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: Kind
     reason: str
     flips: tuple[str, ...]
-    api: tuple[str, ...] = ()
     device: str = ""
-    feature: tuple[str, ...] = ()
     under: tuple[str, ...] = ()
-
-    def holds(self, home: Home) -> bool:
-        """Whether the entry is for flips of this home."""
-        return (not self.api or home.api in self.api) and set(self.feature) <= set(home.features)
 
 
 class Branch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -136,9 +129,9 @@ def exceptions() -> Exceptions:
 
 
 @cache
-def listed(home: Home) -> dict[str, Listed]:
-    """The exceptions that hold for a home, by the flip's name."""
-    return {name: entry for entry in exceptions().flips if entry.holds(home) for name in entry.flips}
+def listed() -> dict[str, Listed]:
+    """The exceptions, by the flip's name."""
+    return {name: entry for entry in exceptions().flips for name in entry.flips}
 
 
 def shown_by(home: Home, entry: Listed | None) -> Bench | None:
@@ -244,7 +237,9 @@ class Bench:
         """The record of a program with its ending."""
         name = record.program.name
         if name not in self._ends:
-            self._ends[name] = whole = self._run(record.program).record(ended(self._sweep, record.program), made)
+            self._ends[name] = whole = self._run(record.program).record(
+                ended(self._sweep, record.program), partial(made, self._sweep)
+            )
             done = _again(Judge(self.engine, Playback(whole.hello), whole.hello, self.fixtures), whole)
             assert done.refused is None, f"{name} with its ending: {done.refused}"
             assert not _duty_moved(whole, done), f"{name} with its ending: {done.reason}"

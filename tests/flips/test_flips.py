@@ -28,8 +28,7 @@ from verbs_spec.document import StepRule
 PARTS = 32
 """The flips are so many tests, which run side by side; neighbours have a home in common."""
 MOST_SUSPECTS = 5
-MOST_UNSEEN = 0.05
-"""So large a part of the rules may have no outcome that any program sees."""
+MOST_OPEN = 0.05
 CHOOSING = (Home("linux-kernel"), Home("linux-kernel-2008"))
 """Where options of choices are shown to be taken, or listed."""
 
@@ -43,7 +42,7 @@ def test_a_flip_is_seen_and_its_rule_suspected(part: int) -> None:
     every = _every()
     wrong = []
     for home, flip in every[len(every) * part // PARTS : len(every) * (part + 1) // PARTS]:
-        entry = flipping.listed(home).get(flip.name)
+        entry = flipping.listed().get(flip.name)
         results = [(entry, bench_of(home).trial(flip, MOST if entry is None else FEW))]
         other = shown_by(home, entry)
         if other is not None:
@@ -61,23 +60,22 @@ def _complaint(home: Home, mistake: str, result: Result) -> list[str]:
 
 
 def test_the_list_names_flips_and_each_once() -> None:
-    names = {home: {flip.name for flip in found} for home, found in tried().items()}
-    for entry in flipping.exceptions().flips:
+    names = {flip.name for _, flip in _every()}
+    entries = flipping.exceptions().flips
+    for entry in entries:
         assert entry.reason
         assert not entry.device or (entry.kind == "untaken" and entry.device in DEVICES)
         assert not entry.under or entry.kind == "same"
-        unknown = set(entry.flips) - {name for home in names if entry.holds(home) for name in names[home]}
+        unknown = set(entry.flips) - names
         assert not unknown, f"unflipped.yaml has flips that are not there: {sorted(unknown)}"
-    for home, own in names.items():
-        count = Counter(n for e in flipping.exceptions().flips if e.holds(home) for n in e.flips if n in own)
-        assert not (twice := [name for name, times in count.items() if times > 1]), f"listed twice for {home}: {twice}"
+    twice = [name for name, times in Counter(n for e in entries for n in e.flips).items() if times > 1]
+    assert not twice, f"unflipped.yaml has flips twice: {twice}"
 
 
-def test_few_rules_have_no_outcome_that_is_seen() -> None:
-    unseen = {(home, flip.rule) for home, flip in _every() if flip.name in flipping.listed(home)}
-    seen = {flip.rule for home, flip in _every() if flip.name not in flipping.listed(home)}
-    rules = {flip.rule for _, flip in _every()}
-    assert len({rule for _, rule in unseen} - seen) <= MOST_UNSEEN * len(rules)
+def test_few_flips_are_open() -> None:
+    """Work to be done: what ought to show, and no program shows it yet."""
+    still = [name for name, entry in flipping.listed().items() if entry.kind == "open"]
+    assert len(still) <= MOST_OPEN * len(_every())
 
 
 @pytest.mark.parametrize("home", CHOOSING, ids=str)
