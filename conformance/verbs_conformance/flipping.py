@@ -91,7 +91,7 @@ class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     ``kind`` is ``same`` (nothing that a consumer sees changes), ``wider`` (more is allowed, which a conforming device
     cannot show), ``untaken`` (softhca takes no such branch), or ``open`` (it ought to show, and no program shows it
-    yet: work to be done).
+    yet, or none so that the rule is suspected: work to be done).
     ``device`` names a device that shows an untaken branch, and ``under`` the features under which the flip is seen: the
     statement is of these, though its rule is there without them.
     """
@@ -146,7 +146,7 @@ def mistake(entry: Listed | None, result: Result) -> str:
     became = "" if result.named else "WRONG" if result.seen else "UNSEEN"
     if entry is None:
         return became
-    return "" if became == "UNSEEN" else "STALE"
+    return "" if became == "UNSEEN" or (became == "WRONG" and entry.kind == "open") else "STALE"
 
 
 @dataclass(frozen=True)
