@@ -28,6 +28,7 @@ from typing import Any
 
 from verbs_conformance import cells
 from verbs_conformance.build import fired_by_fixtures, limits
+from verbs_conformance.device import Device
 from verbs_conformance.directed import Directed
 from verbs_conformance.errors import BadProgram
 from verbs_conformance.imagined import Imagination
@@ -272,14 +273,14 @@ def _does(runner: Directed, program: Program, fixtures: Mapping[str, Program], l
     return runner.fires(program) if program.device else _fires(runner, program, fixtures, limits)
 
 
-def _fires(runner: Directed, program: Program, fixtures: Mapping[str, Program], device: dict[str, Any]) -> bool:
+def _fires(runner: Directed, program: Program, fixtures: Mapping[str, Program], limits: dict[str, Any]) -> bool:
     """Whether some schedule of the model fires the program's rule, whatever the open choices are."""
     steps = sum(full_steps(program, fixtures), ())
     choices = {name: options for name, (options, _) in runner.model.voc.choices.items()}
     for seed in range(SCHEDULES):
         chance = random.Random(seed)  # noqa: S311 - schedules, not secrets
         options = {name: chance.choice(list(each)) for name, each in choices.items()} if seed else {}
-        world = runner.world = Imagination(runner.model, seed, options, device)
+        world = runner.world = Imagination(runner.model, seed, limits, Device(options))
         names: dict[str, tuple[str, int]] = {}
         for step in steps:
             fired = runner.perform(step, names)

@@ -6,6 +6,7 @@ something.  A program for such a rule says so::
     device:
       stale_inv: ACCEPT              # a choice and the option that the device takes
       pd/alloc-memory: true          # a rule that permits: the device does it wherever the rule allows it
+      window/bind-early: false       # or never
       mem_mgt_extensions: false      # what the device answers when it is opened
 
 On the model the program runs on such a device, and is a witness only if it certainly fires its rule there.  A real
@@ -42,6 +43,8 @@ class Device:
     """Options of choices, by choice."""
     permitted: frozenset[str] = frozenset()
     """Rules that permit, and of which the device makes use."""
+    declined: frozenset[str] = frozenset()
+    """Those of which it makes none."""
     answers: Mapping[str, Any] = field(default_factory=dict)
     """Outputs of the call that opens it."""
 
@@ -68,7 +71,7 @@ def read(model: Model, said: Said) -> Device:
     """The device that a program speaks of; BadProgram if it names what the rules do not leave open."""
     choices = {str(name): known for name, (known, _) in model.voc.choices.items()}
     permits, opened = permitting(model), answers(model)
-    options, permitted, told = {}, set(), {}
+    options, used, told = {}, dict[str, bool](), {}
     for name, value in said:
         if name in choices:
             if value not in choices[name]:
@@ -78,17 +81,18 @@ def read(model: Model, said: Said) -> Device:
                 )
             options[name] = value
         elif name in permits:
-            if value != "true":
+            if value not in WORDS:
                 raise BadProgram(
                     f"device says {name}: {value}; the rule permits something, and a device that makes use of it is "
-                    f"{name}: true. Leave it out for one that does not"
+                    f"{name}: true, one that does not {name}: false"
                 )
-            permitted.add(name)
+            used[name] = WORDS[value]
         elif name in opened:
             told[name] = _answer(name, value, opened[name])
         else:
             raise BadProgram(_unknown(model, name, {"choices": choices, "rules": permits, "answers": opened}))
-    return Device(options, frozenset(permitted), told)
+    permitted, declined = (frozenset(r for r, use in used.items() if use is way) for way in (True, False))
+    return Device(options, permitted, declined, told)
 
 
 def _answer(name: str, value: str, tag: str) -> Any:
@@ -123,6 +127,7 @@ def told(device: Device) -> str:
     """A device in words, after "a device that"."""
     parts = [f"takes {option} of the choice {name}" for name, option in device.options.items()]
     parts += [f"makes use of what {rule} permits" for rule in sorted(device.permitted)]
+    parts += [f"makes no use of what {rule} permits" for rule in sorted(device.declined)]
     for name, value in device.answers.items():
         word = "declares" if value is True else "lacks" if value is False else f"has {value} for"
         parts.append(f"{word} {name if word.startswith('has') else name.upper()}")
@@ -154,8 +159,9 @@ def further(model: Model, rule: str) -> Iterator[Said]:
     for name, (options, _) in model.voc.choices.items():
         for option in map(str, options):
             yield from (((str(name), option), *said) for said in first if name not in dict(said))
-    for other in permitting(model):
-        yield from ((*said, (other, "true")) for said in first if other != rule)
+    for other, of_call in permitting(model).items():
+        for use in ("true", "false") if of_call else ("true",):
+            yield from ((*said, (other, use)) for said in first if other != rule)
 
 
 def _mentioned(model: Model, rule: str) -> tuple[list[str], list[str]]:

@@ -61,9 +61,7 @@ class Directed:
         self.fixtures = known
         self.limits = limits
         self.said = said
-        device = read(self.model, said)
-        told = {**limits, **device.answers}
-        self.world = Imagination(self.model, 0, dict(device.options), told, device.permitted)
+        self.world = Imagination(self.model, 0, limits, read(self.model, said))
         self.shapes: list[Shape] = harmless(self.model)
         self.names: dict[str, tuple[str, int]] = {}
         self.history: set[str] = set()

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from verbs_conformance.device import ANY, Device
 from verbs_reference import nodes as n
 from verbs_reference.model import CallCase, CallCode, Model
 from verbs_reference.store import NeedChoice, Store
@@ -29,21 +30,15 @@ class Imagination:
     """A model's state that is run: calls with made-up outputs, internal steps by a seeded choice."""
 
     def __init__(
-        self,
-        model: Model,
-        seed: int = 0,
-        options: dict[str, str] | None = None,
-        limits: dict[str, Any] | None = None,
-        permitted: Collection[str] = (),
+        self, model: Model, seed: int = 0, limits: Mapping[str, Any] | None = None, device: Device = ANY
     ) -> None:
         self.model = model
         self.store: Store = model.store()
         self.random = random.Random(seed)
-        self.options = options or {}
-        self.limits = limits or {}
-        self.permitted = permitted
-        """Rules that permit, of which the device makes use before anything else; of others that nobody can ask for it
-        makes none."""
+        self.limits = {**(limits or {}), **device.answers}
+        self.device = device
+        """What it is made to do where the rules leave it open.  Of other rules that permit it makes use where they are
+        causes of which something is seen; of other choices it takes the first option, or any if they are not stable."""
         self.numbers = 1_000_000
         self.serial = 1
         self.fired: list[str] = []
@@ -57,12 +52,12 @@ class Imagination:
         found: list[Move] = []
         first: list[Move] = []
         for i, family in enumerate(self.model.families):
-            if family.optional and not any(c.id in self.permitted for c in family.cases):
+            if family.optional and not any(c.id in self.device.permitted for c in family.cases):
                 continue
             for number in list(self.store.active[family.trigger]):
                 case = self._choosing(lambda f=family, x=number: f.pick(self.store, x))
                 if case is not None and case >= 0:
-                    used = family.cases[case].id in self.permitted
+                    used = family.cases[case].id in self.device.permitted
                     if used or not family.optional:
                         move = Move((i, number), case, 0, tuple(self.store.once.items()), ())
                         (first if used else found).append(move)
@@ -104,15 +99,17 @@ class Imagination:
                 known, stable = self.model.voc.choices[e.name]
                 self.consulted.add(e.name)
                 if stable:
-                    store.once[e.name] = self.options.get(e.name, known[0])
+                    store.once[e.name] = self.device.options.get(e.name, known[0])
                 else:
-                    store.once[e.name] = self.options.get(e.name) or self.random.choice(known)
+                    store.once[e.name] = self.device.options.get(e.name) or self.random.choice(known)
 
     # -- calls -----------------------------------------------------------------------------------
 
     def causes(self, code: CallCode, args: tuple[Any, ...]) -> list[CallCase]:
         """The causes of failure that hold; one that always holds is the device's to use, if it is said to."""
-        asked = [c for c in code.causes if c.guard is not None and (not c.always or c.id in self.permitted)]
+        asked = [
+            c for c in code.causes if c.id in self.device.permitted or not (c.always or c.id in self.device.declined)
+        ]
         return self._choosing(  # type: ignore[no-any-return]
             lambda: [c for c in asked if c.guard is not None and c.guard(self.store, *args)]
         )
@@ -122,7 +119,7 @@ class Imagination:
         holding = self.causes(code, args)
         firm = [c for c in holding if c.rule.level != "may" and c.undefined is None]
         if firm or holding:
-            used = [c for c in holding if c.id in self.permitted]
+            used = [c for c in holding if c.id in self.device.permitted]
             case = (firm or used or holding)[0]
             result = next(iter(sorted(case.prefer or case.returns)), "0")
             empty = tuple(self.model.voc.default(t) for t in code.outputs.values())

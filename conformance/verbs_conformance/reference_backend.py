@@ -45,7 +45,7 @@ class ReferenceBackend:
 
     def reset(self, seed: int) -> Trouble | None:
         """Start again."""
-        self.world = Imagination(self.model, seed, dict(self.device.options), self.limits, self.device.permitted)
+        self.world = Imagination(self.model, seed, self.limits, self.device)
         code = self.model.calls[self._opening]
         _, outputs, _ = self.world.call(code, ())
         self._opened = outputs[list(code.outputs).index(code.creates[0])]

@@ -108,7 +108,7 @@ WRONG: list[tuple[Said, str]] = [
         (("stale_inv", "ACEPT"),),
         "the choice stale_inv has no such option; it has REFUSE, ACCEPT; did you mean 'ACCEPT'?",
     ),
-    ((("pd/alloc-memory", "false"),), "a device that makes use of it is pd/alloc-memory: true"),
+    ((("pd/alloc-memory", "never"),), "a device that makes use of it is pd/alloc-memory: true, one that does not"),
     (
         (("pd/alloc", "true"),),
         "device names the rule pd/alloc, which asks for what it says and permits nothing; rules that permit are ",
