@@ -13,8 +13,7 @@ from dataclasses import replace
 
 from verbs_conformance.program import Program
 from verbs_conformance.session import Step
-from verbs_conformance.sweep import Sweep, harvest
-from verbs_reference import nodes as n
+from verbs_conformance.sweep import Sweep, ends, harvest
 from verbs_reference.model import Model
 
 
@@ -48,8 +47,5 @@ def _apart(model: Model, names: Mapping[str, str]) -> Iterator[Step]:
     """The calls that end what these names stand for."""
     for name, kind in names.items():
         for call, code in model.calls.items():
-            if [kind_of.name for kind_of in code.params.values()] != [kind]:
-                continue
-            (param,) = code.params
-            if any(isinstance(s, n.Delete) for case in code.successes for s in n.flat(case.body)):
+            if (param := ends(code)) and code.params[param].name == kind:
                 yield Step(call, {param: name})

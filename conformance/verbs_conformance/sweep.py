@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from verbs_conformance.program import Program, continuations, full_steps
 from verbs_conformance.session import Engine, Step, words
 from verbs_conformance.shapes import Shape, build, harmless, usual_and_near
+from verbs_reference import nodes as n
+from verbs_reference.model import CallCode
 
 FRESH = 1
 
@@ -80,10 +82,12 @@ class Sweep:
                 yield Program(name, (*(s for s in steps if s is not None), *seen), fixture.name, "sweep")
 
     def names(self, fixture: Program) -> dict[str, str]:
-        """The names that a fixture or a program gives, with the kinds of their objects."""
-        names = {}
+        """The names that a fixture or a program gives and leaves, with the kinds of their objects."""
+        names: dict[str, str] = {}
         for step in sum(full_steps(fixture, self.fixtures), ()):
             code = self.model.calls.get(step.call)
+            if code and ends(code):
+                names.pop(step.args.get(ends(code), ""), None)
             for i, made in enumerate(code.creates if code else ()):
                 if f"#{i}" in step.out:
                     names[step.out[f"#{i}"]] = code.outputs[made].name if code else ""
@@ -107,6 +111,12 @@ class Sweep:
         first = seen[1:] if step.call == self.engine.polling[0] else seen  # a poll is tried without silence before
         follow = (*after, *seen) if after else ()
         return Program(name, (step, *first, *follow), fixture.name, "sweep")
+
+
+def ends(code: CallCode) -> str:
+    """The only parameter of a call that ends what it names; nothing for other calls."""
+    ending = len(code.params) == 1 and any(isinstance(s, n.Delete) for c in code.successes for s in n.flat(c.body))
+    return next(iter(code.params)) if ending else ""
 
 
 def _usual(shape: Shape, names: dict[str, str], fresh: int, which: int) -> Step | None:
