@@ -21,6 +21,7 @@ from verbs_conformance.program import Program
 from verbs_conformance.reference_backend import ReferenceBackend
 from verbs_conformance.run import Run, Settings
 from verbs_conformance.session import Engine
+from verbs_conformance.unwitnessed import reasons
 from verbs_reports.records import Rule
 from verbs_reports.verdicts import Verdict
 from verbs_spec.profiles import features
@@ -130,3 +131,10 @@ def test_known_names_are_listed() -> None:
         read(engine("linux-kernel").model, (("nothing", "true"),))
     for name in ("long_list", "stale_inv", "pd/alloc-memory", "mem_mgt_extensions"):
         assert name in str(wrong.value)
+
+
+def test_at_most_one_rule_in_twenty_has_no_program() -> None:
+    rules = target.load().rules
+    lacking = [r for r in rules if r in reasons()]
+    assert len(lacking) <= len(rules) / 20, lacking
+    assert set(lacking) == set(reasons())
