@@ -10,11 +10,12 @@ from pathlib import Path
 
 import click
 
-from verbs_conformance import cells
+from verbs_conformance import cells, facts_page, faults
 from verbs_conformance import program as programs
 from verbs_conformance.build import build
 from verbs_conformance.checking import TRANSPORT, Subject, problems
 from verbs_conformance.kept import Kept, key
+from verbs_conformance.listing import traced
 from verbs_conformance.unwitnessed import reasons as unwitnessed
 from verbs_conformance.unwitnessed import unpassed
 from verbs_spec import facts, slugs, tables
@@ -28,7 +29,8 @@ def check(folder: Path, kept: Kept, proving: Iterable[str] | None = None) -> int
     spec, known = load(), facts.load()
     wrong = []
     if folder.is_dir():
-        wrong += [f"{folder}: {line}; run 'verbspec spec build'" for line in tables.drift(spec, folder, known)]
+        wrong += [f"{folder}: {line}; run 'verbspec spec build'" for line in tables.drift(spec, folder)]
+        wrong += _drifted(folder / facts_page.FILE, facts_index(spec, known))
     else:
         click.echo(
             f"there is no {folder} here, so the rendered tables are not compared: name them with --tables", err=True
@@ -53,16 +55,33 @@ def _cells(spec: Spec, path: Path, kept: Kept) -> list[str]:
     text = path.read_text(encoding="utf-8")
     name = key("cells", spec.digest, text)
     if kept.get(name) is None:
-        if text != cells.rendered(spec):
-            return [f"{path}: differs from the rules; run 'verbspec spec build'"]
+        if wrong := _drifted(path, cells.rendered(spec)):
+            return wrong
         kept.put(name, True)
     return []
+
+
+def _drifted(path: Path, page: str) -> list[str]:
+    """Whether a page is not what it would be made now."""
+    if path.is_file() and path.read_text(encoding="utf-8") == page:
+        return []
+    return [f"{path}: differs from the rules, the programs or the faults; run 'verbspec spec build'"]
+
+
+def facts_index(spec: Spec, known: facts.Facts) -> str:
+    """The page of facts, with the programs and faults that there are."""
+    by_rule: dict[str, set[str]] = {}
+    for fault, pin in faults.pins().items():
+        for rule in pin.rules:
+            by_rule.setdefault(rule, set()).add(fault)
+    return facts_page.page(spec, known, traced(), programs.shipped("programs"), by_rule)
 
 
 def build_tables(folder: Path, with_cells: bool) -> None:
     """Write the rendered tables, and the page of cells if it is asked for or there is one."""
     spec = load()
-    tables.write(spec, folder, facts.load())
+    tables.write(spec, folder)
+    (folder / facts_page.FILE).write_text(facts_index(spec, facts.load()), encoding="utf-8")
     if with_cells or (folder / cells.FILE).is_file():
         (folder / cells.FILE).write_text(cells.rendered(spec), encoding="utf-8")
     click.echo(f"tables written to {folder}")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from pathlib import Path
 
-from verbs_spec import facts, facts_page, index_page, rows
+from verbs_spec import index_page, rows
 from verbs_spec.document import (
     Binder,
     Call,
@@ -35,22 +35,20 @@ from verbs_spec.markdown import table as _table
 from verbs_spec.sources import cited
 
 INDEX = "README.md"
-OTHERS = frozenset({"cells.md"})
-"""Pages of the folder that are made elsewhere, from what the rules mean."""
+OTHERS = frozenset({"cells.md", "facts.md"})
+"""Pages of the folder that `verbspec spec build` makes, from what the rules mean and what shows them."""
 _MADE = "<!-- Made from the rules by verbs_spec.tables; do not edit. -->\n"
 
 
-def render(spec: Spec, known: facts.Facts = facts.NONE) -> dict[str, str]:
-    """The pages by file name: one an object, the facts if there are any, and an index that says how to read them."""
+def render(spec: Spec) -> dict[str, str]:
+    """The pages by file name: one an object, and an index that says how to read them."""
     pages = {f"{name}.md": _page(spec, name) for name in sorted(spec.summaries)}
-    if known.facts:
-        pages[facts_page.FILE] = f"{_MADE}\n{facts_page.page(spec, known)}"
     return {INDEX: f"{_MADE}\n{index_page.page(spec)}", **pages}
 
 
-def write(spec: Spec, folder: Path, known: facts.Facts = facts.NONE) -> None:
+def write(spec: Spec, folder: Path) -> None:
     """Write the pages, and remove those of objects that are no more."""
-    pages = render(spec, known)
+    pages = render(spec)
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob("*.md"):
         if path.name not in pages and path.name not in OTHERS:
@@ -59,9 +57,9 @@ def write(spec: Spec, folder: Path, known: facts.Facts = facts.NONE) -> None:
         (folder / name).write_text(page, encoding="utf-8")
 
 
-def drift(spec: Spec, folder: Path, known: facts.Facts = facts.NONE) -> list[str]:
+def drift(spec: Spec, folder: Path) -> list[str]:
     """Where the folder differs from the pages: one line for each file, none if it does not."""
-    pages = render(spec, known)
+    pages = render(spec)
     found = []
     for name, page in pages.items():
         path = folder / name
@@ -87,11 +85,11 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; say where the tables differ")
     parser.add_argument("folder", type=Path)
     given = parser.parse_args()
-    spec, known = load(), facts.load()
+    spec = load()
     if not given.check:
-        write(spec, given.folder, known)
+        write(spec, given.folder)
         return 0
-    found = drift(spec, given.folder, known)
+    found = drift(spec, given.folder)
     for line in found:
         print(line)
     if found:

@@ -71,7 +71,7 @@ def found(defect: Mapping[str, Any], kept: Kept) -> list[str]:
     try:
         whole = subject(planted(defect), defect, kept)
         if part == "tables":
-            said = [line.removeprefix(f"{TABLES}/") for line in tables.drift(whole.spec, TABLES, whole.facts)]
+            said = [line.removeprefix(f"{TABLES}/") for line in tables.drift(whole.spec, TABLES)]
         elif part == "proofs":
             said = list(checking.proofs(whole, [defect["prove"]]))
         else:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from verbs_spec import SpecError, facts, load, loads, slugs, tables
+from verbs_spec import SpecError, facts, load, loads, slugs
 
 RULES = """object: mr
 summary: A region.
@@ -63,14 +63,6 @@ def test_a_malformed_fact(row: str, error: str) -> None:
 def test_a_fact_stands_once() -> None:
     with pytest.raises(SpecError, match=r"the fact 'R4' is there already, at facts/mr.yaml:3:10"):
         listed(GOOD[0], GOOD[0])
-
-
-def test_the_page_leads_both_ways() -> None:
-    page = tables.render(SPEC, listed(*GOOD))["facts.md"]
-    assert "| `R4` | V | A bound region stays. | `mr/bound` |" in page
-    assert "| `R5` | V | Windows. | `mr/dereg`<br>not here: no more is known |" in page
-    assert "| `R6` | H | Later. | awaits `windows` |" in page
-    assert "| `mr/bound` | `R4` |" in page
 
 
 OLD = """released:
