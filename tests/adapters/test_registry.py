@@ -103,7 +103,7 @@ def test_the_built_in_adapters_are_listed_first_with_a_line_each(install: Instal
 def test_an_unknown_adapter_is_told_with_those_known(install: Install) -> None:
     install(shaky="shaky_plugin:Shaky")
     with pytest.raises(
-        UsageError, match=r"no adapter 'shakey'; did you mean 'shaky'\? Known: process, isolated, .*shaky"
+        UsageError, match=r"no adapter 'shakey'\. Known: process, isolated, .*shaky.*; did you mean 'shaky'\?"
     ):
         registry.create("shakey", {})
 
@@ -155,7 +155,7 @@ def test_process_runs_a_command() -> None:
         ({"command": "a 'b"}, "cannot be split into words"),
         (
             {"command": "a", "deadlin": "5"},
-            "no option 'deadlin'; did you mean 'deadline'.* Known: command, connect, deadline",
+            "no option 'deadlin'. Known: command, connect, deadline.*; did you mean 'deadline'",
         ),
         ({"command": "a", "deadline": "soon"}, "`deadline=soon` is not a time"),
         ({"command": "a", "deadline": "0"}, "is not a time"),

@@ -45,14 +45,14 @@ DEFECTS = {
         Defect(
             "profiles/asynchronous-events.yaml",
             "reach_last",
-            "q.last_told = true",
-            "q.last_told = false",
+            "q.last_told += 1",
+            "q.last_told += 0",
             "regress/last-receive-event",
         ),
     ),
     "last-again": (
         SHARED,
-        Defect(EVENT, "take_event", "q.last_told = false", "q.last_told = true", "regress/last-receive-event"),
+        Defect(EVENT, "take_event", "q.last_told -= 1", "q.last_told -= 0", "regress/last-receive-event"),
     ),
     "limit-lost": (
         SHARED,
@@ -67,8 +67,8 @@ DEFECTS = {
         Defect(
             "profiles/asynchronous-events.yaml",
             "sqd/drained",
-            "q.drain_told = true",
-            "q.drain_told = false",
+            "q.drain_told += 1",
+            "q.drain_told += 0",
             "regress/drained-event",
         ),
     ),

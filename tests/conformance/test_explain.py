@@ -30,7 +30,7 @@ WAY = ("RESET", "INIT", "RTR", "RTS")
         ("alloc_mr", ["alloc_mr: a verb under linux-kernel"]),
         ("stale_inv", ["a choice that the sources leave open", "the same each time", "source:"]),
         ("same_status", ["same_status(meant: status, seen: status): a define", "cq/poll-error (must)"]),
-        ("take", ["take(cq: ref cq, h: cqe): a define", "pop(cq.q)", "cq/poll-recv (must)"]),
+        ("take", ["take(cq: ref cq, h: cqe): a define", "remove(cq, h)", "cq/poll-recv (must)"]),
         (
             "cq/purge",
             ["internal steps of each cq", "may run, need not", "domain:    not alive(h.qp)"],

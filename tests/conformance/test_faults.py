@@ -47,7 +47,7 @@ def test_programs_have_names_of_their_own() -> None:
 def test_programs_are_short_and_say_what_they_are_for() -> None:
     pinned = {pin.program for pin in faults.pins().values()}
     for name, program in _shipped().items():
-        assert name.startswith(("regress/", "moves/"))
+        assert name.startswith(("regress/", "moves/", "device/"))
         assert program.says.endswith("."), name
         # those of no fault may make objects and connect queue pairs of their own
         asked = [s for s in program.steps if name in pinned or not (s.out or s.call == "modify_qp")]

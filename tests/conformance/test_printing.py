@@ -52,7 +52,7 @@ def test_what_is_given_is_stronger_than_the_file(tmp_path: Path) -> None:
     # another adapter: the file's options are not its own
     other = verbspec("replay", file, "isolated", "-o", "adapter=softhca")
     assert other.code == 0, other.text
-    assert "known under this profile" in verbspec("replay", file, "--profile", "linux-kernel-2008").text
+    assert "cannot be judged with the feature" in verbspec("replay", file, "--profile", "linux-kernel-2008").text
 
 
 def test_piped_tables_are_whole(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ DEFECTS = {
         "if type == ANY and n.armed == UNARMED:\n      n.armed = FOR_ANY",
         "upgrade",
     ),
-    "a failure is not solicited": ('"h.status != SUCCESS"', '"false"', "failure-is-solicited"),
+    "a failure is not solicited": ('"h.solicited or h.status != SUCCESS"', '"h.solicited"', "failure-is-solicited"),
     "errors arm": (
         "push(n.errors, request)",
         "arm_notifier(n, ANY)\n            push(n.waiting, request)",

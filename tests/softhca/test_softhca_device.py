@@ -269,7 +269,7 @@ def test_what_a_driver_would_refuse() -> None:
     ("options", "says"),
     [
         ({"speed": "1"}, "no option 'speed'. Known: also, api"),
-        ({"pace": "laz"}, r"no value 'laz'; did you mean 'lazy'\? Known: random, lazy, eager"),
+        ({"pace": "laz"}, r"no value 'laz'\. Known: random, lazy, eager; did you mean 'lazy'\?"),
         ({"max_cqe": "-1"}, "natural number"),
         ({"api": "winverbs", "personality": "linux-user"}, "they are one option"),
         ({"fault": "none"}, "no fault 'none'.* Known: "),

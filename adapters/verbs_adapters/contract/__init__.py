@@ -144,11 +144,12 @@ class UsageError(AdapterError):
 
     @classmethod
     def unknown(cls, whose: str, what: str, word: str, known: Iterable[str]) -> UsageError:
-        """``whose`` has no ``what`` of this name: with what may have been meant, and all that there are."""
+        """``whose`` has no ``what`` of this name: with all that there are, and last, where a long text is not cut, with
+        what may have been meant."""
         names = list(known)
         close = get_close_matches(word, names, n=3, cutoff=0.6)
         hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else "."
-        return cls(f"{whose} has no {what} {word!r}{hint} Known: {', '.join(names) or '(none)'}.")
+        return cls(f"{whose} has no {what} {word!r}. Known: {', '.join(names) or '(none)'}{hint}")
 
 
 @runtime_checkable
