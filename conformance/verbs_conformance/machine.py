@@ -58,7 +58,8 @@ class Stateful:
         self.novelty = Novelty(judge.engine.model)
         self.calls = 0
         """The calls of all programs, those of the first that failed among them, and of none behind it."""
-        self.failed = False
+        self.broke: Judgement | None = None
+        """The first program of a chunk that failed."""
         spec = judge.engine.model.spec
         self.shapes = harmless(judge.engine.model)
         self.fixtures = [
@@ -88,7 +89,12 @@ class Stateful:
                     return
 
     def draw_chunk(self, machine: type[RuleBasedStateMachine], number: int) -> Judgement | None:
-        """Let hypothesis draw a number of programs; the judgement of one that failed."""
+        """Let hypothesis draw a number of programs; the judgement of the first that failed.
+
+        Hypothesis makes such a program again, and what it has drawn before.  A device need not do the same each time:
+        then it says that the test is flaky, which ends the chunk and takes nothing back.
+        """
+        self.broke = None
         options = settings(
             max_examples=CHUNK,
             stateful_step_count=STEPS,
@@ -102,15 +108,8 @@ class Stateful:
         )
         try:
             run_state_machine_as_test(seed(number)(machine), settings=options)
-        except TimeUp:
-            return None
-        except Flaky:  # hypothesis meets the end of the budget in what it has drawn before
-            if self._spent():
-                return None
-            raise
-        except Disagreement as e:
-            self.done = []
-            return e.judgement
+        except (TimeUp, Flaky, Disagreement):
+            return self.broke
         except AdapterError as e:
             broken = Judgement(Program(f"stateful-{number}", (), "", "stateful"), number, Verdict.ERROR)
             broken.reason = str(e)
@@ -125,11 +124,14 @@ class Stateful:
         return time.monotonic() > self.until or self.calls + calls >= self.most
 
     def _finished(self, driver: Driver) -> None:
+        if self.broke is not None:
+            return  # it is made again
         done = driver.finish()
-        self.done.append(done)
-        if not self.failed:  # hypothesis repeats a program that fails
-            self.calls += done.calls
-            self.failed = done.failed_step is not None
+        self.calls += done.calls
+        if done.failed_step is None:
+            self.done.append(done)
+        else:
+            self.broke = done
 
 
 def machine_class(
