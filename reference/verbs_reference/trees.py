@@ -6,6 +6,7 @@ an equal identity then says that nothing has to be done again.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -27,16 +28,16 @@ PartT = TypeVar("PartT", Call, StepFamily)
 Body = tuple[CallRule | StepRule, tuple[n.Stmt, ...]]
 
 
-class _Part:
+class _Part(ABC):
     """What is asked of the trees of a call or a family."""
 
+    @abstractmethod
     def expressions(self) -> Iterator[n.Expr]:
         """Every expression."""
-        raise NotImplementedError
 
+    @abstractmethod
     def bodies(self) -> Iterator[Body]:
         """The statements of every rule."""
-        raise NotImplementedError
 
     @cached_property
     def assigned(self) -> set[tuple[str, str]]:

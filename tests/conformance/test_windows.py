@@ -6,9 +6,9 @@ The device is the model itself, made from files in which one formula stands othe
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
 
 import pytest
+from defective import texts
 
 from verbs_conformance import program as programs
 from verbs_conformance.build import limits
@@ -46,22 +46,11 @@ def judge(model: Model) -> Judge:
     return Judge(real(), backend, backend.hello(), fixtures)
 
 
-@cache
-def files() -> dict[str, str]:
-    root = resources.files("verbs_spec")
-    return {
-        f"{part}/{each.name}": each.read_text(encoding="utf-8")
-        for part in ("rules", "profiles")
-        for each in root.joinpath(part).iterdir()
-        if each.name.endswith(".yaml")
-    }
-
-
 def defective(file: str, old: str, new: str) -> Model:
     """The model with one text of one file replaced."""
-    text = files()[file]
+    text = texts()[file]
     assert text.count(old) == 1, (old, text.count(old))
-    return Model(select(loads({**files(), file: text.replace(old, new)}), "linux-user", "roce", FEATURES))
+    return Model(select(loads({**texts(), file: text.replace(old, new)}), "linux-user", "roce", FEATURES))
 
 
 def test_the_model_passes() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
 
 import pytest
+from defective import texts
 
 from verbs_conformance import program as programs
 from verbs_conformance.build import limits
@@ -65,15 +65,8 @@ DEFECTS = {
 
 
 @cache
-def files() -> dict[str, str]:
-    root = resources.files("verbs_spec")
-    found = [(part, each) for part in ("rules", "profiles") for each in root.joinpath(part).iterdir()]
-    return {f"{part}/{each.name}": each.read_text("utf-8") for part, each in found if each.name.endswith(".yaml")}
-
-
-@cache
 def plain(api: str) -> Engine:
-    return Engine(Model(select(loads(files()), api, "roce", FEATURES[api])))
+    return Engine(Model(select(loads(texts()), api, "roce", FEATURES[api])))
 
 
 def judged(api: str, backend: Model, name: str) -> Verdict:
@@ -94,8 +87,8 @@ CASES = [*(("networkdirect", each) for each in DEFECTS), *(("winverbs", each) fo
 @pytest.mark.parametrize(("api", "defect"), CASES)
 def test_a_device_with_a_defect_is_refused(api: str, defect: str) -> None:
     old, new, _ = DEFECTS[defect]
-    changed = {file: text.replace(old, new) for file, text in files().items()}
-    assert sum(changed[file] != text for file, text in files().items()) == 1
+    changed = {file: text.replace(old, new) for file, text in texts().items()}
+    assert sum(changed[file] != text for file, text in texts().items()) == 1
     assert judged(api, plain(api).model, of(api, defect)) == Verdict.PASS
     assert judged(api, Model(select(loads(changed), api, "roce", FEATURES[api])), of(api, defect)) == Verdict.FAIL
 
