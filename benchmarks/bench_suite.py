@@ -1,8 +1,10 @@
 """How fast the suite checks calls, next to a bare hypothesis machine in the same run.
 
-``python benchmarks/bench_suite.py [SECONDS]`` prints, for softhca under linux-kernel:
+``python benchmarks/bench_suite.py [SECONDS]`` prints, for softhca under linux-user with every feature that it has:
 
 * checked calls per second of the directed and regression programs;
+* of those among them that need no feature, how fast they are judged by all rules next to the rules without features,
+  in turns: what more rules cost a program that does not use them;
 * checked calls per second of the stateful programs, and their steps per second as a share of those of a machine
   with the same rules, arguments and preconditions (which hold here) whose bodies do nothing.
 
@@ -13,17 +15,22 @@ from __future__ import annotations
 
 import sys
 import time
+from statistics import median
 from typing import Any
 
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance import program as programs
 from verbs_conformance.judge import Judge
 from verbs_conformance.machine import Stateful, machine_class
-from verbs_conformance.session import Engine, Step
+from verbs_conformance.program import Program
+from verbs_conformance.session import Step
 from verbs_conformance.shapes import Shape
-from verbs_reference.model import Model
-from verbs_spec.loader import load
-from verbs_spec.profiles import select
+from verbs_conformance.target import engine, load, offered
+from verbs_reports.verdicts import Verdict
+
+API, TRANSPORT = "linux-user", "roce"
+TURNS = 5
+"""How often the two judges of one comparison take turns."""
 
 
 class Nothing:
@@ -57,24 +64,56 @@ class Nothing:
 def main() -> None:
     """Measure and print."""
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
-    engine = Engine(Model(select(load(), "linux-kernel", "roce")))
-    backend = SoftHca({})
-    judge = Judge(engine, backend, backend.hello(), programs.fixtures())
-    directed(judge, seconds)
-    stateful(judge, seconds)
+    core, whole = judge_with(features=False), judge_with(features=True)
+    directed(whole, seconds)
+    widened(core, whole, seconds)
+    stateful(whole, seconds)
 
 
-def directed(judge: Judge, seconds: float) -> None:
-    """Run the shipped programs until time is up."""
-    found = [p for p in programs.shipped("programs") if p.under(judge.engine.model.spec)]
-    for program in found:
-        judge.run(program, 0)
-    began, calls, seed = time.process_time(), 0, 0
+def judge_with(*, features: bool) -> Judge:
+    """A judge of softhca by the rules without features, or with those of every feature that it has."""
+    backend = SoftHca({"api": API, "transport": TRANSPORT})
+    hello = backend.hello()
+    judged = engine(API, TRANSPORT, offered(load(), hello) if features else ())
+    return Judge(judged, backend, hello, programs.fixtures())
+
+
+def suited(judge: Judge) -> list[Program]:
+    """The directed and regression programs of a judge's rules that end well; each is run once, which warms caches."""
+    found = [p for p in programs.shipped("programs") if p.under(judge.engine.model.spec) and not p.device]
+    return [p for p in found if judge.run(p, 0).verdict == Verdict.PASS]
+
+
+def rounds(judge: Judge, found: list[Program], seconds: float, seed: int = 0) -> tuple[int, float]:
+    """Run the programs again and again until time is up; the checked calls and the processor's seconds."""
+    began, calls = time.process_time(), 0
     while time.process_time() - began < seconds:
         seed += 1
         for program in found:
             calls += judge.run(program, seed).calls
-    print(f"directed: {calls / (time.process_time() - began):.0f} checked calls per second")
+    return calls, time.process_time() - began
+
+
+def directed(judge: Judge, seconds: float) -> None:
+    """How fast the shipped programs are judged."""
+    found = suited(judge)
+    calls, took = rounds(judge, found, seconds)
+    print(f"directed: {calls / took:.0f} checked calls per second ({len(found)} programs)")
+
+
+def widened(core: Judge, whole: Judge, seconds: float) -> None:
+    """How fast the programs without features are judged by fewer and by more rules, in turns."""
+    names = {p.name for p in suited(whole)}
+    found = [p for p in suited(core) if p.name in names]
+    rates: dict[str, list[float]] = {"core": [], "whole": []}
+    for turn in range(TURNS):
+        for name, judge in (("core", core), ("whole", whole)):
+            calls, took = rounds(judge, found, seconds / TURNS, seed=turn * 1000)
+            rates[name].append(calls / took)
+    few, many = (len(j.engine.model.spec.rules) for j in (core, whole))
+    slow, fast = median(rates["whole"]), median(rates["core"])
+    print(f"same {len(found)} programs: {slow:.0f} checked calls per second by {many} rules, {fast:.0f} by {few};", end=" ")
+    print(f"ratio {slow / fast:.2f}")
 
 
 def stateful(judge: Judge, seconds: float) -> None:
