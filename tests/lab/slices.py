@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from verbs_conformance import program as programs
+from verbs_conformance.target import load
 from verbs_reports.records import Rule
 from verbs_reports.results import Results, read
 
@@ -57,12 +58,19 @@ class Slice(NamedTuple):
 
 
 def of_features(*, wanted: bool) -> list[str]:
-    """The selection of the user verbs' programs that need features, or of those that need none."""
+    """The selection of the user verbs' programs that need features, but for drafts, or of those that need none."""
+    drafts = {str(p.name) for p in load().profiles.values() if p.draft}
     found = [p for p in programs.shipped("programs") if not p.peril and p.applies(FEATURES_OF, "roce")]
+    found = [p for p in found if drafts.isdisjoint(p.feature)]
     names = {p.name for p in found if bool(p.feature) is wanted} - {
         p.name for p in found if bool(p.feature) is not wanted
     }
     return [word for name in sorted(names) for word in ("--select", name)]
+
+
+def of_other_devices() -> set[str]:
+    """The programs that only some devices run: those that say what the device does, which this one may not do."""
+    return {p.name for p in programs.shipped("programs") if p.device}
 
 
 def command(out: Path, *arguments: str, rounds: int = 1) -> list[str]:
