@@ -1,9 +1,9 @@
 """What a checked call costs when many objects are alive, next to the same with few.
 
-``python benchmarks/bench_objects.py [MANY] [CALLS]`` registers regions until so many are alive (10,000 by default), then
-judges the same mixture of calls on softhca as it does with FEW of them, in turns: registrations, receives, sends, polls
-and deregistrations.  It prints the median and the 99th percentile of a call for both, and their ratios; seconds are
-of the processor's time, device and judgement together.
+``python benchmarks/bench_objects.py [MANY] [CALLS]`` registers regions until so many are alive (10,000 by default),
+then judges the same mixture of calls on softhca as it does with FEW of them, in turns: registrations, receives, sends,
+polls and deregistrations.  It prints the median and the 99th percentile of a call for both, and their ratios; seconds
+are of the processor's time, device and judgement together.
 """
 
 from __future__ import annotations
