@@ -16,6 +16,7 @@ from verbs_conformance import target
 from verbs_conformance.build import limits
 from verbs_conformance.device import ANY, Device, Said, read
 from verbs_conformance.errors import BadProgram
+from verbs_conformance.homes import APIS, TRANSPORTS
 from verbs_conformance.judge import Judge
 from verbs_conformance.program import Program
 from verbs_conformance.reference_backend import ReferenceBackend
@@ -124,6 +125,15 @@ def test_what_is_not_left_open_is_refused(said: Said, message: str) -> None:
     with pytest.raises(BadProgram) as wrong:
         read(engine("linux-kernel").model, said)
     assert message in str(wrong.value)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("api", APIS)
+def test_what_a_program_says_of_its_device_is_known_wherever_it_runs(api: str, transport: str) -> None:
+    having = engine(api, transport, tuple(features(target.load())))
+    mine = [p for p in SAID if p.under(having.model.spec)]
+
+    assert all(read(having.model, p.device) for p in mine)
 
 
 def test_known_names_are_listed() -> None:
