@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from verbs_reference import footprint as fp
 from verbs_reference import nodes as n
-from verbs_reference.footprint import ANY, SOME, Access, Footprint
+from verbs_reference.accesses import Access, effects, meets, reads
+from verbs_reference.footprint import ANY, SOME, Footprint
 from verbs_reference.inlined import inline, inline_statement
 from verbs_reference.model import CallCase, CallCode, Family, Model, StepCase
 from verbs_reference.statics import Statics, lasting, places_of
@@ -100,9 +101,9 @@ class Calls:
         return found
 
     def _facts(self, code: CallCode, case: CallCase, names: list[str]) -> CallFacts:
-        guard = [] if case.guard_tree is None else self._risks(fp.reads(case.guard_tree))
-        outputs = [] if case.outputs_tree is None else self._risks(fp.reads(case.outputs_tree))
-        effect = self._risks(fp.effects(case.body))
+        guard = [] if case.guard_tree is None else self._risks(reads(case.guard_tree))
+        outputs = [] if case.outputs_tree is None else self._risks(reads(case.outputs_tree))
+        effect = self._risks(effects(case.body))
         if any(a.part in "VAM" for a in outputs) or any(a.writes and a.part in "VA" for a in effect):
             self.tangling.add(code.name)
         every = [*code.params, *code.outputs]
@@ -130,7 +131,7 @@ class Calls:
         found: dict[Access, None] = {}
         for a in accesses:
             key = ("", "") if a.part == "M" else (a.obj.type.name, "" if a.part == "A" else a.field)
-            if any((w or a.writes) and fp.meets(a.part, part) for part, w in self.touched.get(key, ())):
+            if any((w or a.writes) and meets(a.part, part) for part, w in self.touched.get(key, ())):
                 found[a] = None
         return list(found)
 
@@ -203,7 +204,7 @@ class Calls:
         names = [*code.params, *code.outputs, HEAD.replace(" ", "_")]
         for tree in (case.guard_tree, case.outputs_tree):
             for part in n.conjuncts(tree) if tree is not None else []:
-                changed = _replace(part, head, n.Var(head.type, names[-1]))
+                changed = n.replaced(part, head, n.Var(head.type, names[-1]))
                 used = self._parts(changed, names[-1])
                 if used and self.statics.is_steady(changed):
                     made.append((used, self.model.compiler.expression(changed, names)))
@@ -238,21 +239,6 @@ def _add_memory(store: Store, made: Footprint, memory: Memory, values: tuple[Any
             into |= fp.blocks(places(store, *values))
 
 
-def _replace(expr: n.Expr, old: n.Expr, new: n.Expr) -> n.Expr:
-    if expr == old:
-        return new
-    changed: dict[str, Any] = {}
-    for name in type(expr).__dataclass_fields__:
-        value = getattr(expr, name)
-        if isinstance(value, n.Expr):
-            changed[name] = _replace(value, old, new)
-        elif isinstance(value, tuple) and value and isinstance(value[0], n.Expr):
-            changed[name] = tuple(_replace(e, old, new) for e in value)
-        else:
-            changed[name] = value
-    return type(expr)(**changed)
-
-
 def _same_call(one: CallCode, other: CallCode | None) -> bool:
     return one is other or (other is not None and _call_trees(one) == _call_trees(other))
 
@@ -271,8 +257,8 @@ def _touched_by(family: Family, case: StepCase) -> Touched:
     found: Touched = {}
     domain = family.domain_tree
     accesses = [] if domain is None else list(lasting(inline(family, domain)))
-    accesses += list(fp.reads(inline(family, case.when_tree)))
-    accesses += list(fp.effects(inline_statement(family, s) for s in case.body))
+    accesses += list(reads(inline(family, case.when_tree)))
+    accesses += list(effects(inline_statement(family, s) for s in case.body))
     for a in accesses:
         key = ("", "") if a.part == "M" else (a.obj.type.name, "" if a.part == "A" else a.field)
         found.setdefault(key, set()).add((a.part, a.writes))

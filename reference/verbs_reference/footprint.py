@@ -1,18 +1,9 @@
 """Which places of the state a rule may read and write: the static half of the belief's search.
 
-An *access* is a field of an object that an expression over the rule's names designates.  It touches a part of
-that field:
-
-    V   a field that is no queue, or a queue as a whole
-    H   a queue's head: read by ``head``, written by ``pop``
-    T   a queue's tail: written by ``push``
-    E   whether a queue is empty
-    A   whether the object is alive
-    M   contents of memory: a block of 64 bytes, or (0, 0) for any
-
-Two accesses conflict if one of them writes and both touch the same place; H and T do not conflict, E
-conflicts with T only while the queue is empty, and V conflicts with all parts.  Fields that are never
-written after their object was made are left out by the callers: nothing can conflict there.
+``accesses`` says which fields an expression or an effect touches; here that becomes places of a state.  Two accesses
+conflict if one of them writes and both touch the same place; H and T do not conflict, E conflicts with T only while
+the queue is empty, and V conflicts with all parts.  Fields that are never written after their object was made are left
+out by the callers: nothing can conflict there.
 
 Places of a state are numbers, so that one test of two sets finds a conflict.  A field is the *cell*
 ``number * 64 + slot``, and has three *atoms*, ``4 * cell`` and up: its front, its back, and its back as
@@ -24,112 +15,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from verbs_reference import nodes as n
+from verbs_reference.accesses import Access
 from verbs_reference.compiled import GLOBALS, Compiler
 from verbs_reference.showing import show
 from verbs_reference.store import Layout, Store
 from verbs_spec.errors import SpecError, Where
 
-if TYPE_CHECKING:
-    pass
-
 Place = tuple[int, int, str]
 Env = dict[str, frozenset[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """A field of what ``obj`` designates, where the bound names run over their domains."""
-
-    obj: n.Expr
-    field: str
-    part: str
-    writes: bool
-    bound: tuple[n.Over, ...] = ()
-
-
-def reads(expr: n.Expr, bound: tuple[n.Over, ...] = ()) -> Iterator[Access]:
-    """Every field that an expression reads."""
-    match expr:
-        case n.Builtin(op="head" | "last") if isinstance(expr.args[0], n.Field):
-            yield from reads(expr.args[0].obj, bound)
-            yield Access(expr.args[0].obj, expr.args[0].field, "H" if expr.op == "head" else "V", False, bound)
-        case n.Compare(left=n.Builtin(op="len", args=(n.Field() as queue,)), right=n.Const(value=0)):
-            yield from reads(queue.obj, bound)
-            yield Access(queue.obj, queue.field, "E", False, bound)
-        case n.Field():
-            yield from reads(expr.obj, bound)
-            yield Access(expr.obj, expr.field, "V", False, bound)
-        case n.Over():
-            yield from _reads_over(expr, bound)
-        case n.Builtin(op="alive"):
-            yield Access(expr.args[0], "", "A", False, bound)
-            yield from reads(expr.args[0], bound)
-        case n.Lookup():
-            yield Access(expr, "", "A", False, bound)
-            yield from reads(expr.value, bound)
-        case n.Builtin(op="load"):
-            yield Access(expr, "", "M", False, bound)
-            yield from (a for c in n.children(expr) for a in reads(c, bound))
-        case _:
-            for child in n.children(expr):
-                yield from reads(child, bound)
-
-
-def _reads_over(expr: n.Over, bound: tuple[n.Over, ...]) -> Iterator[Access]:
-    if isinstance(expr.domain, n.Expr):
-        yield from reads(expr.domain, bound)
-    inner = (*bound, expr)
-    if expr.test is not None:
-        yield from reads(expr.test, inner)
-    yield from reads(expr.body, inner)
-
-
-def effects(body: Iterable[n.Stmt]) -> Iterator[Access]:
-    """Every field that statements read or write; both sides of a branch."""
-    for stmt in body:
-        yield from (a for e in _values(stmt) for a in reads(e))
-        match stmt:
-            case n.Assign():
-                yield Access(stmt.obj, stmt.field, "V", True)
-            case n.Push():
-                yield Access(stmt.obj, stmt.field, "T", True)
-            case n.Pop():
-                yield Access(stmt.obj, stmt.field, "H", True)
-            case n.Clear():
-                yield Access(stmt.obj, stmt.field, "V", True)
-            case n.Store() | n.Havoc():
-                yield Access(stmt.places, "", "M", True)
-            case n.Branch():
-                yield from effects(stmt.then)
-                yield from effects(stmt.other)
-            case n.Delete():
-                yield Access(stmt.obj, "", "A", True)
-            case _:
-                pass
-
-
-def _values(stmt: n.Stmt) -> Iterator[n.Expr]:
-    match stmt:
-        case n.Branch():
-            yield stmt.test
-        case n.New():
-            yield from (v for _, v in stmt.values)
-        case _:
-            for name in type(stmt).__dataclass_fields__:
-                value = getattr(stmt, name)
-                if isinstance(value, n.Expr):
-                    yield value
-
-
-def meets(part: str, other: str) -> bool:
-    """Whether two parts of one place overlap."""
-    return other in _MEETS[part]
-
-
-_MEETS = {"V": "VHTE", "H": "HVE", "T": "TVE", "A": "A", "E": "VHT", "M": "M"}
 
 
 class Resolver:

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from verbs_reference import footprint as fp
 from verbs_reference import nodes as n
+from verbs_reference.accesses import Access, effects, reads
 from verbs_reference.inlined import inline, inline_statement
 from verbs_reference.model import CallCase, CallCode, Family, Model, StepCase
 from verbs_reference.pending import Analysis
@@ -56,7 +56,7 @@ class Texts:
         self.steps = {c.id: (f, c) for f in model.families for c in f.cases}
         self.calls = {c.id: (d, c) for d in model.calls.values() for c in d.cases}
         self._functions: dict[tuple[n.Expr, tuple[str, ...]], Any] = {}
-        self._reads: dict[int, tuple[n.Expr, list[fp.Access]]] = {}
+        self._reads: dict[int, tuple[n.Expr, list[Access]]] = {}
         self._guards: dict[str, list[n.Expr]] = {}
         self._bodies: dict[str, list[n.Stmt]] = {}
         self._written: dict[str, frozenset[tuple[str, int]]] = {}
@@ -68,11 +68,11 @@ class Texts:
             self._functions[key] = self.model.compiler.expression(tree, names)
         return self._functions[key]
 
-    def reads(self, tree: n.Expr) -> list[fp.Access]:
+    def reads(self, tree: n.Expr) -> list[Access]:
         """What an expression reads."""
         known = self._reads.get(id(tree))
         if known is None:
-            known = self._reads[id(tree)] = (tree, list(fp.reads(tree)))
+            known = self._reads[id(tree)] = (tree, list(reads(tree)))
         return known[1]
 
     def guard(self, family: Family, case: StepCase) -> list[n.Expr]:
@@ -94,7 +94,7 @@ class Texts:
             cases = self.steps[rule][0].cases if rule in self.steps else self.calls[rule][0].cases
             slot, memory = self.model.layout.slot, self.model.layout.memory
             found = set()
-            for access in (a for c in cases for a in fp.effects(c.body) if a.writes):
+            for access in (a for c in cases for a in effects(c.body) if a.writes):
                 if access.part == "M":
                     found |= {(kind, slot[kind][fields[0]]) for kind, fields in memory.items()}
                 elif access.part in "VT":
@@ -132,7 +132,7 @@ class History:
         """The changing fields that an expression reads."""
         return self._resolve(self.texts.reads(tree), env, store or self.store)
 
-    def _resolve(self, accesses: Iterable[fp.Access], env: dict[str, Any], store: Store) -> set[Cell]:
+    def _resolve(self, accesses: Iterable[Access], env: dict[str, Any], store: Store) -> set[Cell]:
         found: set[Cell] = set()
         for a in accesses:
             if a.part == "M":
@@ -142,7 +142,7 @@ class History:
                 found |= {(o, slot) for o in self._designated(a, env, store) if o > 0}
         return found
 
-    def _designated(self, access: fp.Access, env: dict[str, Any], store: Store) -> Iterable[int]:
+    def _designated(self, access: Access, env: dict[str, Any], store: Store) -> Iterable[int]:
         try:
             if access.bound:
                 sets = {k: frozenset((v,)) for k, v in env.items()}
@@ -151,7 +151,7 @@ class History:
         except (KeyError, TypeError, NameError):
             return []
 
-    def _memory(self, access: fp.Access, env: dict[str, Any], store: Store) -> set[Cell]:
+    def _memory(self, access: Access, env: dict[str, Any], store: Store) -> set[Cell]:
         tree = access.obj.args[0] if isinstance(access.obj, n.Builtin) and access.obj.op == "load" else access.obj
         try:
             places = self.value(tree, env, store)
@@ -225,7 +225,7 @@ class History:
         for stmt in body:
             match stmt:
                 case n.Assign() | n.Push():
-                    access = fp.Access(stmt.obj, stmt.field, "V", True)
+                    access = Access(stmt.obj, stmt.field, "V", True)
                     slot = self.model.layout.slot[stmt.obj.type.name][stmt.field]
                     parts: list[tuple[Part, n.Expr]] = [(None, stmt.value)]
                     if isinstance(stmt.value, n.Record):
@@ -235,7 +235,7 @@ class History:
                         where = self.cells(stmt.obj, env)
                         rows += [(part, self.cells(tree, env) | where) for part, tree in parts]
                 case n.Store():
-                    for cell in self._memory(fp.Access(stmt.places, "", "M", True), env, self.store):
+                    for cell in self._memory(Access(stmt.places, "", "M", True), env, self.store):
                         sources = self.cells(stmt.data, env) | self.cells(stmt.places, env)
                         made.writes.setdefault(cell, []).append((None, sources))
                 case _:

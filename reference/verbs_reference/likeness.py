@@ -13,8 +13,8 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from verbs_reference import footprint as fp
 from verbs_reference import nodes as n
+from verbs_reference.accesses import effects
 from verbs_reference.inlined import inline, inline_statement
 from verbs_reference.model import Family, StepCase
 from verbs_reference.statics import Statics, places_of
@@ -172,7 +172,7 @@ def _evaluated(statics: Statics, family: Family, case: StepCase) -> Iterator[n.E
         yield inline(family, family.domain_tree)
     yield inline(family, case.when_tree)
     body = [inline_statement(family, stmt) for stmt in case.body]
-    for access in fp.effects(body):
+    for access in effects(body):
         yield places_of(access) if access.part == "M" else access.obj
         yield from (over.domain for over in access.bound if isinstance(over.domain, n.Expr))
     for stmt in n.flat(tuple(body)):

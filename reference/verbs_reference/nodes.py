@@ -307,6 +307,18 @@ def substitute(expr: Expr, values: dict[str, Expr]) -> Expr:
     return replace(expr, **changed) if changed else expr
 
 
+def replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
+    """The expression with ``new`` wherever ``old`` stood."""
+    if expr == old:
+        return new
+    parts = {name: part for name in _parts(expr) if isinstance(part := getattr(expr, name), Expr | tuple)}
+    changed: dict[str, Any] = {
+        name: replaced(part, old, new) if isinstance(part, Expr) else tuple(replaced(e, old, new) for e in part)
+        for name, part in parts.items()
+    }
+    return replace(expr, **changed) if changed else expr
+
+
 def children(expr: Expr) -> list[Expr]:
     """The direct subexpressions."""
     found: list[Expr] = []

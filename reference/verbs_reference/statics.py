@@ -13,7 +13,7 @@ from typing import Any
 from verbs_reference import changes
 from verbs_reference import footprint as fp
 from verbs_reference import nodes as n
-from verbs_reference.footprint import Access
+from verbs_reference.accesses import Access, effects, reads
 from verbs_reference.inlined import inline, inline_statement
 from verbs_reference.model import Family, Model, StepCase
 from verbs_spec.errors import SpecError
@@ -165,7 +165,7 @@ class Statics:
                 with fp.placed(case.rule.id.where):
                     self._cases[id(case)] = self._case(family, i, case)
             cases.append(self._cases[id(case)])
-        accesses = [a for tree in domain for a in self.kept(fp.reads(tree))]
+        accesses = [a for tree in domain for a in self.kept(reads(tree))]
         accesses += [a for case in cases for a in case.accesses]
         return FamilyFacts(
             family.trigger,
@@ -179,7 +179,7 @@ class Statics:
     def _part(self, tree: n.Expr, names: list[str]) -> Test:
         return Test(
             self.model.compiler.expression(tree, names),
-            self.designators.atoms(self.kept(fp.reads(tree)), names),
+            self.designators.atoms(self.kept(reads(tree)), names),
         )
 
     def _test(self, parts: list[n.Expr], names: list[str]) -> Function | None:
@@ -205,9 +205,9 @@ class Statics:
                     yield from self._needs(family, child, positive=positive, beside=(*beside, *tests))
             return
         names = [family.var, family.head_var]
-        reads = self.kept(fp.reads(expr))
-        atoms = self.designators.atoms(reads, names)
-        depends = self.designators.atoms([_wanting(a, expr) for a in reads] if positive else reads, names)
+        accesses = self.kept(reads(expr))
+        atoms = self.designators.atoms(accesses, names)
+        depends = self.designators.atoms([_wanting(a, expr) for a in accesses] if positive else accesses, names)
         if atoms is not None and depends is not None:
             yield Need(self._test(list(beside), [family.head_var]), atoms, depends)
 
@@ -216,9 +216,9 @@ class Statics:
         parts = n.conjuncts(inline(family, case.when_tree))
         fixed = [c for c in parts if self.is_fixed(family, c)]
         body = [inline_statement(family, s) for s in case.body]
-        effect = list(fp.effects(body))
+        effect = list(effects(body))
         kept = self.kept(effect)
-        guards = self.kept(a for tree in parts for a in fp.reads(tree))
+        guards = self.kept(a for tree in parts for a in reads(tree))
         atoms = self.designators.atoms
         return CaseFacts(
             index,
@@ -249,7 +249,7 @@ class Statics:
         known = not access.bound and n.free_names(tree) <= set(names)
         return Memory(
             self.model.compiler.expression(tree, names) if known else None,
-            self.designators.atoms(self.kept(fp.reads(tree)), names) if known else None,
+            self.designators.atoms(self.kept(reads(tree)), names) if known else None,
             access.writes,
         )
 
@@ -323,7 +323,7 @@ class Statics:
 
     def is_steady(self, expr: n.Expr) -> bool:
         """Whether no internal step can change what an expression is."""
-        for access in fp.reads(expr):
+        for access in reads(expr):
             if access.part == "M" or (access.part == "A" and self.deletes):
                 return False
             if access.part != "A" and (access.obj.type.name, access.field) in self.stepped:
@@ -358,7 +358,7 @@ def lasting(expr: n.Expr, *, positive: bool = True) -> Iterator[Access]:
         for child in expr.args:
             yield from lasting(child, positive=positive)
     else:
-        yield from (_wanting(a, expr) if positive else a for a in fp.reads(expr))
+        yield from (_wanting(a, expr) if positive else a for a in reads(expr))
 
 
 def places_of(access: Access) -> n.Expr:
