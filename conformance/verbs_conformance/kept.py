@@ -31,7 +31,7 @@ _WORDS = frozenset(
             "questions",
             "documents",
         ),
-        *("object", "digest", "profiles", "selected", "lacking", "deltas"),
+        *("object", "digest", "profiles", "selected", "lacking", "elsewhere", "deltas"),
     )
 )
 """Fields of a specification that change no meaning, or repeat what stands elsewhere."""

@@ -105,10 +105,10 @@ class Program:
     def under(self, spec: Spec) -> bool:
         """Whether the program is meant for the profiles and features that a specification was selected for.
 
-        One that names no API is for those that have every call which it and its fixture make.
+        It is for none that lacks a call which it or its fixture makes, or a rule of which its device makes use.
         """
         meant = self.applies(*(spec.selected or ("", ""))) and set(self.feature) <= set(spec.features)
-        return meant and (bool(self.api) or all(c in spec.calls for c in self.calls))
+        return meant and spec.elsewhere.isdisjoint({*self.calls, *dict(self.device)})
 
     @property
     def calls(self) -> set[str]:

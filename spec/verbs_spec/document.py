@@ -384,6 +384,8 @@ class Spec:
     selected: tuple[str, str] | None = None
     features: tuple[str, ...] = ()
     lacking: Mapping[str, Lacking] = field(default_factory=dict)
+    elsewhere: frozenset[str] = frozenset()
+    """The calls and rules that only other profiles, or devices with other features, have."""
     rules: Mapping[str, CallRule | StepRule] = field(init=False, compare=False, repr=False)
     cited: dict[str, Document | None] = field(init=False, compare=False, repr=False, default_factory=dict)
     """What citations name, as far as that was asked."""

@@ -9,7 +9,7 @@ that a rule returns become the API's own words, if it has some.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import combinations
@@ -113,7 +113,14 @@ def select(spec: Spec, api: str, transport: str, features: Sequence[str] = ()) -
         selected=(api, transport),
         features=tuple(str(each.name) for each in extra),
         lacking=lacking,
+        elsewhere=_named(spec.calls, spec.families) - _named(calls, families),
     )
+
+
+def _named(calls: Mapping[str, Call], families: Mapping[str, StepFamily]) -> frozenset[str]:
+    """The names of calls and of all rules."""
+    parts: tuple[Call | StepFamily, ...] = (*calls.values(), *families.values())
+    return frozenset((*map(str, calls), *(str(rule.id) for part in parts for rule in part.rules)))
 
 
 def _without(call: Call, names: set[str]) -> Call:

@@ -91,6 +91,26 @@ def test_a_program_does_no_harm_on_another_device(program: Program) -> None:
         assert done.verdict in FINE, (done.verdict, done.reason, done.lines)
 
 
+@pytest.mark.parametrize("api", ["linux-kernel", "linux-user", "winverbs", "networkdirect"])
+@pytest.mark.parametrize("transport", ["roce", "ib", "iwarp"])
+def test_each_program_is_one_that_its_profiles_can_run(api: str, transport: str) -> None:
+    """No verb that only another transport has, and no device that makes use of another profile's rule."""
+    own = engine(api, transport, features(target.load()))
+    for folder in ("fixtures", "programs", "continuations"):
+        for program in programs.shipped(folder):
+            if program.under(own.model.spec):
+                read(own.model, program.device)
+                assert program.calls <= own.model.calls.keys(), program.name
+
+
+def test_a_word_that_no_profile_has_is_a_mistake() -> None:
+    own = engine("linux-kernel")
+    wrong = programs.parse("program: p\ndevice: {pd/aloc-memory: true}\nsteps: |\n  settle()\n", "p.yaml")[0]
+    assert wrong.under(own.model.spec)
+    with pytest.raises(BadProgram, match="did you mean 'pd/alloc-memory'"):
+        read(own.model, wrong.device)
+
+
 def softhca(own: Engine) -> Iterator[SoftHca]:
     """The built-in device, if it has the features that an engine is for."""
     api, transport = own.model.spec.selected or ("", "")

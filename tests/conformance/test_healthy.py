@@ -14,7 +14,7 @@ from verbs_conformance.program import Program
 from verbs_conformance.target import engine
 from verbs_reports.verdicts import Verdict
 
-APIS = ("linux-kernel", "linux-kernel-2008", "linux-user")
+APIS = ("linux-kernel", "linux-kernel-2008", "linux-user", "winverbs", "networkdirect")
 FINE = frozenset({Verdict.PASS, Verdict.DEVIATION})
 
 DEVICES: dict[str, dict[str, str]] = {
