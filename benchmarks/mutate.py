@@ -1,0 +1,87 @@
+"""Draws mutants of softhca's sources and judges each by what a conformance run makes: how many are noticed?
+
+``python benchmarks/mutate.py [--count N] [--seed N] [--jobs N] [--only GROUP_OR_MODULE] [--left]`` prints a line for
+each mutant as it is judged, then the figures.  What came of each is kept in the folder ``--out``: a run that was ended
+goes on where it was.  ``--left`` judges those again that were left.  ``--page`` writes the page and the data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from time import monotonic
+
+import yaml
+from mutation.conditions import CONDITIONS, kept
+from mutation.drawing import draw
+from mutation.judging import CRASHED, KILLED, SECONDS, Bench
+from mutation.mutant import ROOT, Mutant
+from mutation.outcome import Journal, OtherSources, Record, equivalents, record
+from mutation.page import data, page, summary
+
+COUNT = 400
+SEED = 1
+PAGE = ROOT / "docs" / "mutants.md"
+DATA = ROOT / "docs" / "mutants.yaml"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Draw, judge and print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--count", type=int, default=COUNT)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of processor time, for one mutant")
+    parser.add_argument("--only", default="", help="only the drawn mutants of this group or module")
+    parser.add_argument("--left", action="store_true", help="judge again what was left")
+    parser.add_argument("--out", type=Path, default=Path("verbspec-results") / "mutants")
+    parser.add_argument("--page", action="store_true", help=f"write {PAGE.name} and {DATA.name}")
+    options = parser.parse_args(words)
+    drawn = draw(options.count, options.seed)
+    mutants = [m for m in drawn.mutants if options.only in {"", m.group, m.module}]
+    print(f"seed {options.seed}: {len(mutants)} mutants; passed over {dict(drawn.passed)}", flush=True)
+    try:
+        journal = Journal(options.out / "mutants.jsonl")
+    except OtherSources as e:
+        parser.error(str(e))
+    todo = [m for m in mutants if _is_wanted(journal.found.get(m.name), again=options.left)]
+    began = monotonic()
+    if todo:
+        _judge(todo, journal, options)
+    took = options.out / "seconds"
+    seconds = monotonic() - began + (float(took.read_text()) if took.exists() else 0.0)
+    took.write_text(f"{seconds:.0f}")
+    measured = data(
+        *(journal.of(mutants), drawn, equivalents()),
+        count=options.count,
+        seed=options.seed,
+        jobs=options.jobs,
+        seconds=round(seconds),
+        most_seconds=options.seconds,
+        mutmut=version("mutmut"),
+        conditions="; ".join(map(str, CONDITIONS)),
+    )
+    print("\n".join(summary(measured)))
+    if options.page:
+        DATA.write_text(yaml.safe_dump(measured, sort_keys=False, width=120, allow_unicode=True), encoding="utf-8")
+        PAGE.write_text(page(measured), encoding="utf-8")
+    return 0
+
+
+def _is_wanted(known: Record | None, *, again: bool) -> bool:
+    return known is None or (again and known.verdict not in {KILLED, CRASHED})
+
+
+def _judge(todo: Sequence[Mutant], journal: Journal, options: argparse.Namespace) -> None:
+    tell = lambda line: print(line, flush=True)  # noqa: E731
+    bench = Bench(kept(CONDITIONS, options.out / "healthy.pickle", tell), seconds=options.seconds)
+    for number, (mutant, outcome) in enumerate(bench.judge_all(todo, options.jobs), 1):
+        journal.note(record(mutant, outcome))
+        print(f"{number:4} {mutant.name:32} {outcome.verdict:12} {outcome.seconds:6.2f} s  {outcome.by}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

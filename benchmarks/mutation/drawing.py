@@ -1,0 +1,94 @@
+"""Which mutants there are, and which are drawn.
+
+mutmut changes a source in each place that one of its operators knows.  All mutants of a group of modules are put into
+an order that a seed and their texts decide, and the first are taken, as many from each group.  What is passed over on
+the way, because it cannot change what a healthy device does (:mod:`mutation.plain`), is counted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import libcst
+from libcst.metadata import MetadataWrapper, PositionProvider
+from mutmut.mutation.file_mutation import Mutation, MutationVisitor
+from mutmut.mutation.mutators import mutation_operators
+from mutmut.mutation.pragma_handling import IgnoredCode
+
+from mutation.mutant import SOURCES, Drawn, Mutant, mutant
+from mutation.plain import reason
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "engine": ("engine", "clock", "device", "objects", "port"),
+    "key": ("keys", "access", "region", "regions", "registrar", "mapping", "memory", "overlapped"),
+    "window": ("mw", "windows", "networkdirect", "winverbs"),
+    "queue": ("queue", "qp", "pairs", "posting", "srq", "transitions", "attributes", "connection"),
+    "transport": (
+        *("requester", "responder", "execution", "answers", "retry", "wire", "weather", "psn", "stream"),
+        *("datagram", "ah", "atomic"),
+    ),
+    "completion": ("cq", "channel", "completer", "event", "words"),
+}
+"""The modules of each group.  Those in none read options (``options``, ``capabilities``, ``arguments``), list faults
+and scripts, or run the engine in threads, which is judged by chance alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A mutant that is not made yet."""
+
+    group: str
+    module: str
+    tree: MetadataWrapper
+    mutation: Mutation
+    rank: str
+
+
+def draw(count: int, seed: int, groups: Mapping[str, tuple[str, ...]] = GROUPS, folder: Path = SOURCES) -> Drawn:
+    """Draw so many mutants, evenly from the groups."""
+    drawn = Drawn()
+    shares = [count // len(groups) + (i < count % len(groups)) for i in range(len(groups))]
+    for (group, modules), share in zip(groups.items(), shares, strict=True):
+        sites = sorted((s for m in modules for s in _sites(group, m, folder, seed)), key=lambda s: s.rank)
+        drawn.known[group] = len(sites)
+        taken: dict[str, Mutant] = {}
+        for site in sites:
+            if len(taken) == share:
+                break
+            mutant, why = _made(site, (folder / f"{site.module}.py").read_text(encoding="utf-8"))
+            if mutant is None or mutant.name in taken:
+                drawn.passed[why or "text"] += 1
+            else:
+                taken[mutant.name] = mutant
+        drawn.mutants += taken.values()
+    return drawn
+
+
+def _sites(group: str, module: str, folder: Path, seed: int) -> Iterator[_Site]:
+    tree = MetadataWrapper(libcst.parse_module((folder / f"{module}.py").read_text(encoding="utf-8")))
+    visitor = MutationVisitor(mutation_operators, IgnoredCode(set(), set(), set()))
+    tree.visit(visitor)
+    for i, mutation in enumerate(visitor.mutations):
+        rank = hashlib.sha256(f"{seed} {module} {i}".encode()).hexdigest()
+        yield _Site(group, module, tree, mutation, rank)
+
+
+def _made(site: _Site, text: str) -> tuple[Mutant | None, str]:
+    """The mutant of a site, or why it is left out."""
+    changed = site.tree.module.deep_replace(site.mutation.original_node, site.mutation.mutated_node)
+    assert isinstance(changed, libcst.Module)
+    try:
+        compile(changed.code, site.module, "exec")
+    except SyntaxError:
+        return None, "syntax"
+    why = reason(text, changed.code)
+    return (None, why) if why else (mutant(site.group, site.module, text, changed.code, _span(site)), "")
+
+
+def _span(site: _Site) -> tuple[int, ...]:
+    """The lines of what was changed; none if libcst does not know where it is."""
+    place = site.tree.resolve(PositionProvider).get(site.mutation.original_node)
+    return () if place is None else tuple(range(place.start.line, place.end.line + 1))

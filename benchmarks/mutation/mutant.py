@@ -1,0 +1,74 @@
+"""A mutant: one place of one of softhca's sources, changed."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = "verbs_adapters.softhca"
+SOURCES = ROOT / "adapters" / "verbs_adapters" / "softhca"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A change of one place of a source."""
+
+    group: str
+    module: str
+    function: str
+    line: int
+    lines: tuple[int, ...]
+    """The lines of the original that execute what was changed."""
+    old: str
+    """The changed lines of the original."""
+    new: str
+    source: str = field(repr=False)
+    """The whole of the changed source."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from every other; the same as long as its module stays as it is."""
+        return f"{self.module}:{self.line}:{hashlib.sha256(self.source.encode()).hexdigest()[:8]}"
+
+
+@dataclass(slots=True)
+class Drawn:
+    """What was drawn, and how many were passed over, for each reason."""
+
+    mutants: list[Mutant] = field(default_factory=list)
+    passed: Counter[str] = field(default_factory=Counter)
+    known: Counter[str] = field(default_factory=Counter)
+    """How many mutants each group has in all."""
+
+
+def mutant(group: str, module: str, text: str, changed: str, lines: tuple[int, ...] = ()) -> Mutant:
+    """The mutant that turns one text into another."""
+    one, other = text.splitlines(), changed.splitlines()
+    edits = [e for e in difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes() if e[0] != "equal"]
+    begin, end = edits[0][1], max(edits[-1][2], edits[0][1] + 1)
+    new = other[edits[0][3] : edits[-1][4]]
+    own = lines or tuple(range(begin + 1, end + 1))
+    return Mutant(
+        group, module, _function(text, begin + 1), begin + 1, own, _joined(one[begin:end]), _joined(new), changed
+    )
+
+
+def _joined(lines: list[str]) -> str:
+    return "\n".join(line.strip() for line in lines)
+
+
+def _function(text: str, line: int) -> str:
+    """The innermost function or class that a line stands in, by its full name."""
+    found: list[str] = []
+    nodes: list[ast.stmt] = ast.parse(text).body
+    while nodes:
+        inner = [n for n in nodes if n.lineno <= line <= (n.end_lineno or n.lineno)]
+        named = [n for n in inner if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+        found += [n.name for n in named]
+        nodes = named[0].body if named else []
+    return ".".join(found)
