@@ -301,7 +301,8 @@ class Bench:
 
     def takes(self, choice: str, option: str, name: str) -> bool:
         """Whether a program shows that the device takes an option: without it nothing explains the run."""
-        each = next(p for p in program.shipped("programs") if p.name == name and p.under(self.spec))
+        found = next(p for p in program.shipped("programs") if p.name == name and p.under(self.spec))
+        each = dataclasses.replace(found, device=())  # this device, whatever the program takes one to be
         record = _Runs(self.engine, self._backend(each), self.fixtures).record(each)
         old = self.spec.choices[choice]
         left = dataclasses.replace(old, options=tuple(o for o in old.options if str(o) != option))

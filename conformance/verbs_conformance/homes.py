@@ -26,6 +26,7 @@ FEATURED = ("linux-user", "linux-kernel", "linux-kernel-2008", "networkdirect", 
 """The order of the APIs with features: the one with most of them first."""
 TRANSPORTS = ("roce", "iwarp", "ib")
 WORD = re.compile(r"[A-Za-z_]\w*")
+CHOICE = re.compile(r"choice\((\w+)\)")
 FIELDS = ("cause", "when", "outputs", "undefined", "do")
 
 
@@ -105,6 +106,14 @@ def tried() -> dict[Home, list[Flip]]:
         texts |= set(new.values())
         names |= {flip.name for flip in found[home]}
     return found
+
+
+def asked(spec: Spec) -> list[str]:
+    """The choices of a specification that some rule of it asks."""
+    text = _Texts(spec)
+    said = " ".join(part for rule in spec.rules.values() for part in text.of(rule))
+    used = set(CHOICE.findall(said))
+    return [str(name) for name in spec.choices if name in used]
 
 
 class _Texts:

@@ -18,17 +18,17 @@ import pytest
 from verbs_conformance import flipping
 from verbs_conformance.flipping import DEVICES, FEW, MOST, Result, bench_of, shown_by
 from verbs_conformance.flips import Flip, apply, flips
-from verbs_conformance.homes import Home, homes, tried
+from verbs_conformance.homes import Home, asked, homes, tried
 from verbs_conformance.judge import Judge
 from verbs_conformance.playback import Playback
 from verbs_conformance.session import Engine
 from verbs_reference.model import Model
-from verbs_spec.document import StepRule
+from verbs_spec.document import CallRule, StepRule
 
 PARTS = 32
 """The flips are so many tests, which run side by side; neighbours have a home in common."""
 MOST_SUSPECTS = 5
-MOST_OPEN = 0.15
+MOST_OPEN = 0.11
 """A twentieth is the aim; what is open is listed."""
 CHOOSING = (Home("linux-kernel"), Home("linux-kernel-2008"))
 """Where options of choices are shown to be taken, or listed."""
@@ -82,7 +82,7 @@ def test_few_flips_are_open() -> None:
 @pytest.mark.parametrize("home", CHOOSING, ids=str)
 def test_each_branch_of_a_choice_is_taken_or_listed(home: Home) -> None:
     listed = [b for b in flipping.exceptions().branches if home.api in b.api]
-    branches = [(str(c.name), str(o)) for c in home.spec.choices.values() for o in c.options]
+    branches = [(name, str(o)) for name in asked(home.spec) for o in home.spec.choices[name].options]
     assert sorted((b.choice, b.option) for b in listed) == sorted(branches)
     for branch in listed:
         if branch.device:
@@ -90,6 +90,10 @@ def test_each_branch_of_a_choice_is_taken_or_listed(home: Home) -> None:
             assert bench_of(home, branch.device).takes(branch.choice, branch.option, branch.program), branch
         else:
             assert branch.reason, branch
+
+
+def _body(rule: CallRule | StepRule) -> list[ast.stmt]:
+    return ast.parse(textwrap.dedent(str(rule.do or "")).strip()).body
 
 
 @pytest.mark.parametrize("home", homes(), ids=str)
@@ -101,7 +105,7 @@ def test_each_field_of_an_outcome_is_flipped(home: Home) -> None:
     for rule in home.spec.rules.values():
         fields = {"returns", "outputs", "undefined", "do"}
         has = {f for f in fields if getattr(rule, f, None)}
-        body = ast.parse(textwrap.dedent(str(rule.do or "")).strip()).body
+        body = _body(rule)
         if all("new(" in ast.unparse(s) for s in body) or (isinstance(rule, StepRule) and len(body) == 1):
             has.discard("do")  # what follows names the new object; a step must take, or move on
         assert has <= changed.get(str(rule.id), set()), rule.id
@@ -109,7 +113,10 @@ def test_each_field_of_an_outcome_is_flipped(home: Home) -> None:
 
 def test_every_rule_has_a_home() -> None:
     flipped = {rule for _, flip in _every() for rule in flip.rules}
-    assert {str(rule) for home in homes() for rule in home.spec.rules} == flipped
+    there = {str(name): rule for home in homes() for name, rule in home.spec.rules.items()}
+    bare = {name for name, rule in there.items() if isinstance(rule, StepRule) and len(_body(rule)) == 1}
+    assert flipped <= there.keys()
+    assert there.keys() - flipped <= bare  # what is all a step does it cannot do without
 
 
 def test_a_flip_changes_its_rules_and_no_other() -> None:
