@@ -135,8 +135,11 @@ def told(device: Device) -> str:
 
 
 def kinds(engine: Engine, rule: str) -> list[Device]:
-    """The devices that a rule's programs speak of; none if one of the programs is for any device."""
-    found = [p.device for p in shipped("programs") if p.target == rule and p.under(engine.model.spec)]
+    """The devices that a rule's programs speak of; none if one of the programs is for any device.
+
+    What a rule only permits, only a device that makes use of it does, whether or not a program says so."""
+    permitted: Said = ((rule, "true"),) if rule in permitting(engine.model) else ()
+    found = [p.device or permitted for p in shipped("programs") if p.target == rule and p.under(engine.model.spec)]
     return [read(engine.model, said) for said in dict.fromkeys(found)] if all(found) else []
 
 

@@ -9,7 +9,7 @@ from verbs_conformance.device import Device, kinds, suits, told
 from verbs_conformance.session import Engine
 from verbs_conformance.tally import Tally
 from verbs_conformance.unwitnessed import Reason, reasons
-from verbs_reference.options import barring
+from verbs_reference.options import asked, barring
 from verbs_reports import records as r
 from verbs_reports.text import plural
 from verbs_reports.verdicts import Verdict
@@ -106,7 +106,8 @@ def _verdict(engine: Engine, hello: Hello, tally: Tally, rule: str, known: Mappi
     if choice:
         options = " or ".join(sorted(tally.choices[choice]))
         return Verdict.CHOICE, f"The device takes {options} of the choice {choice}, which the rule is not about."
-    return _of_others(engine, hello, tally, rule) or (Verdict.NOT_RUN, "no program fired it for certain")
+    undecided = (Verdict.NOT_RUN, "no program fired it for certain")
+    return _of_others(engine, hello, tally, rule) or _of_an_option(engine, rule) or undecided
 
 
 def _of_others(engine: Engine, hello: Hello, tally: Tally, rule: str) -> tuple[Verdict, str] | None:
@@ -123,10 +124,20 @@ def _of_others(engine: Engine, hello: Hello, tally: Tally, rule: str) -> tuple[V
     return Verdict.CHOICE, f"Only a device that {told(able[0])} fires it, and this run has not seen it do so."
 
 
+def _of_an_option(engine: Engine, rule: str) -> tuple[Verdict, str] | None:
+    """What a rule is that is about an option which a backend may take now and then, or never."""
+    for choice, options in asked(engine.model, rule):
+        if not engine.model.voc.choices[choice][1]:
+            able = f"takes {' or '.join(sorted(options))} of the choice {choice}"
+            return Verdict.CHOICE, f"Only a device that {able} fires it, and this run has not seen it do so."
+    return None
+
+
 def _is_known_to_be(engine: Engine, device: Device, tally: Tally) -> bool:
     """Whether the run has shown that the backend is of this kind: its stable choices are, and nothing else is asked."""
     stable = all(engine.model.voc.choices[name][1] for name in device.options)
-    return stable and not device.permitted and all(tally.choices.get(n) == {o} for n, o in device.options.items())
+    stable = stable and not device.permitted and not device.declined
+    return stable and all(tally.choices.get(n) == {o} for n, o in device.options.items())
 
 
 def choices(engine: Engine, tally: Tally) -> list[r.Choice]:

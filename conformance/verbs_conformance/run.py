@@ -19,6 +19,7 @@ are made at the end:
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -80,7 +81,8 @@ class Settings:
     waivers: tuple[Waiver, ...] = ()
     """Deviations that are accepted."""
     quick: bool = False
-    """Only the shortest program of each rule, and what shows the waivers' deviations, once."""
+    """Only the shortest program of each rule, and what shows the waivers' deviations, once; more for a rule that these
+    leave without a verdict."""
     perilous: bool = False
     """Also the programs that are known to crash a kernel, behind all others."""
 
@@ -131,6 +133,9 @@ class Run:
 
     def programs(self, *, quick: bool = False) -> list[Program]:
         """The directed and regression programs that this run wants, then the waivers' own that are not among them."""
+        return self._wanted(short=quick or self.settings.quick)
+
+    def _wanted(self, *, short: bool) -> list[Program]:
         s = self.settings
         found = [p for p in programs.shipped("programs") if self._is_for(p) and not p.peril]
         own = self.waiving.own() if self.waiving is not None else []
@@ -139,7 +144,7 @@ class Run:
         if s.again is not None:
             return [p for p in found if p.name in s.again.names]
         wanted = [p for p in found if self._selected(p.target) or self._selected(p.name)]
-        if s.quick or quick:
+        if short:
             wanted = self._shortest(wanted)
         names = {p.name for p in wanted}
         more = [p for p, rules in own if self._selected(p.name) or any(map(self._selected, rules))]
@@ -219,11 +224,23 @@ class Run:
                 yield program, program.seed if program.seed is not None else s.seed + round_
         for program in self._sweep() if not s.quick else ():
             yield program, s.seed
+        yield from self._further() if s.quick else ()
         for program, seed in s.again.programs if s.again is not None else ():
             if program.under(self.engine.model.spec):
                 yield program, seed
         for program in self.perils() if s.perilous else ():
             yield program, s.seed
+
+    def _further(self) -> Iterator[tuple[Program, int]]:
+        """For each rule that the shortest programs have left without a verdict: its programs, under one schedule after
+        the other, until one fires it."""
+        s = self.settings
+        undecided = {x.rule for x in self.rule_records() if x.verdict is Verdict.NOT_RUN}
+        short = {p.name for p in self._wanted(short=True)}
+        found = [p for p in self._wanted(short=False) if p.target in undecided]
+        for round_, program in itertools.product(range(s.rounds), found):
+            if not self.tally.fired.get(program.target) and (round_ or program.name not in short):
+                yield program, program.seed if program.seed is not None else s.seed + round_
 
     def _judge(self, writer: Writer, program: Program, seed: int) -> None:
         """Run one program, on two devices if there are two and it can."""

@@ -44,16 +44,22 @@ def conditions(model: Model, rule: str) -> Iterator[n.Expr | None]:
         yield from (c.when_tree for c in family.cases if c.id == rule)
 
 
+def asked(model: Model, rule: str) -> Iterator[tuple[str, set[str]]]:
+    """The choices that leave a rule within reach with some of their options only, and these options."""
+    guards = list(conditions(model, rule))
+    for choice, (options, _) in model.voc.choices.items():
+        open_to = {o for o in options if any(g is None or can_be(g, True, choice, o) for g in guards)}
+        if open_to and open_to != set(options):
+            yield str(choice), open_to
+
+
 def barring(model: Model, rule: str, taken: Mapping[str, set[str]]) -> str:
     """A stable choice because of which the rule is out of reach, as it is not with another option; "" if there is none.
 
     ``taken`` has the options that a run left possible, by choice; a choice that is missing was not met.
     """
-    guards = list(conditions(model, rule))
-    for choice, (options, stable) in model.voc.choices.items():
+    for choice, open_to in asked(model, rule):
         left = taken.get(choice)
-        if stable and left:
-            open_to = {o for o in options if any(g is None or can_be(g, True, choice, o) for g in guards)}
-            if open_to and not open_to & left:
-                return choice
+        if model.voc.choices[choice][1] and left and not open_to & left:
+            return choice
     return ""
