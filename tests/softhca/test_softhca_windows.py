@@ -296,6 +296,17 @@ def test_a_window_of_type_1_by_bind_mw_request() -> None:
     assert rig.wrote(rig.first & ~0xFF | 7) == GOOD
 
 
+def test_a_window_of_type_1_may_fail_when_it_is_bound_so() -> None:
+    rig = WindowRig(post_bind_type_1="fail")
+    first = rig.bound("TYPE_1")
+    assert rig.post_bind() == "0"
+    assert rig.sent() == BAD_BIND
+    rig.reconnect()
+    assert rig.wrote(first) == GOOD
+    rig.bind_1(key=first)  # bind_mw posts a work request too
+    assert rig.sent() == BOUND
+
+
 # -- stale handles ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("stale_handle", ["refuse", "accept"])
 @pytest.mark.parametrize("mended", [False, True])

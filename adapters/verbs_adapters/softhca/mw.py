@@ -118,6 +118,7 @@ class Binding(NamedTuple):
     addr: int
     length: int
     access: int
+    by_work_request: bool = False  # BIND_MW, which is for windows of type 2
 
     def hold(self) -> None:
         """The binding was posted: the handle holds its key from now on."""
@@ -160,6 +161,8 @@ class Windows:
         if window.pd is not qp.pd:
             raise BindError("window and queue pair are in different protection domains")
         if window.type == TYPE_1:
+            if binding.by_work_request and self._settings.post_bind_type_1 == "fail":
+                raise BindError("a BIND_MW of a window of type 1")
             if binding.access & ZERO_BASED and "zero-based-type-1-accepted" not in self._faults:
                 raise BindError("a window of type 1 cannot be zero-based")
         elif window.region is not None and "type-2-moves-silently" not in self._faults:

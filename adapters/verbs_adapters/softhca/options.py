@@ -191,7 +191,11 @@ OPTIONS: dict[str, Option] = {
         ("execute", "post"),
         "where a binding that can never work is refused, a zero-based one of type 1 say",
     ),
-    "post_bind_type_1": Option("accept", ("accept", "refuse"), "a BIND_MW of a window of type 1, which bind_mw is for"),
+    "post_bind_type_1": Option(
+        "accept",
+        ("accept", "refuse", "fail"),
+        "a BIND_MW of a window of type 1, which bind_mw is for: done, refused, or posted and not done",
+    ),
     "stale_handle": Option("refuse", ("refuse", "accept"), "a binding whose handle did not hold the key in force"),
     "bind_no_rights": Option("accept", ("accept", "refuse"), "a binding that grants nothing"),
     "idle_window_inv": Option("accept", ("accept", "refuse"), "invalidating a window of type 2 that is not bound"),

@@ -68,7 +68,7 @@ class WindowVerbs:
         window = self._mended(args)
         if window.type != TYPE_2 and self._only_type_2:
             raise Refused
-        return self._binding(window, self._region(args), narrow(args["rkey"]), args)
+        return self._binding(window, self._region(args), narrow(args["rkey"]), args)._replace(by_work_request=True)
 
     def _mended(self, args: Args) -> Window:
         window = find(self._objects.windows, args["mw"])
