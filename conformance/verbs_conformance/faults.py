@@ -38,6 +38,13 @@ def known() -> Mapping[str, Fault]:
     return FAULTS
 
 
+def not_expressed() -> Mapping[str, str]:
+    """Entries of the corpus for which the built-in device has no fault, each with the reason."""
+    from verbs_adapters.softhca.faults import NOT_EXPRESSED  # noqa: PLC0415 - as above
+
+    return NOT_EXPRESSED
+
+
 @cache
 def pins() -> Mapping[str, Pin]:
     """What pins each fault that can be seen."""

@@ -40,13 +40,14 @@ def show(what: str) -> int:
         rows = [_traced(t) for t in traced()]
     else:
         rows = [(f.name, f.entry, f.oracle, f.sentence) for f in faults.known().values()]
+        rows += [("-", entry, "", reason) for entry, reason in faults.not_expressed().items()]
     columns.table(columns.Terminal(highlight=False), HEADS[what], rows)
     return 0
 
 
 def traced() -> list[Trace]:
     """Every fact with its rules, programs and faults."""
-    return traces(facts.load(), programs.shipped("programs"), {f.name: f.entry for f in faults.known().values()})
+    return traces(facts.load(), programs.shipped("programs"), {f.name: f.entries for f in faults.known().values()})
 
 
 def _traced(trace: Trace) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ A directed program shows its target rule. A regression program shows the entry t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from verbs_conformance.program import Program
@@ -41,8 +41,8 @@ class Trace:
         return found + [f"{kind}: {', '.join(names)}" for kind, names in parts if names]
 
 
-def traces(known: Facts, shipped: Iterable[Program], entries: Mapping[str, str]) -> list[Trace]:
-    """Every fact with what hangs on it; ``entries`` are the faults and the entry that each is taken from."""
+def traces(known: Facts, shipped: Iterable[Program], entries: Mapping[str, Sequence[str]]) -> list[Trace]:
+    """Every fact with what hangs on it; ``entries`` are the faults and the entries that each is taken from."""
     regressions: dict[str, list[str]] = {}
     directed: dict[str, list[str]] = {}
     faults: dict[str, list[str]] = {}
@@ -52,8 +52,9 @@ def traces(known: Facts, shipped: Iterable[Program], entries: Mapping[str, str])
                 regressions.setdefault(found[1], []).append(program.name)
         elif program.target:
             directed.setdefault(program.target, []).append(program.name)
-    for name, entry in entries.items():
-        faults.setdefault(entry, []).append(name)
+    for name, taken in entries.items():
+        for entry in taken:
+            faults.setdefault(entry, []).append(name)
     return [
         Trace(
             fact,

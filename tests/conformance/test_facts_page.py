@@ -41,7 +41,7 @@ PROGRAMS = programs.parse(
 
 
 def test_the_page_leads_both_ways() -> None:
-    traced = traces(FACTS, PROGRAMS, {"bound-goes": "B4"})
+    traced = traces(FACTS, PROGRAMS, {"bound-goes": ["B4"]})
     lines = page(SPEC, FACTS, traced, PROGRAMS, {"mr/bound": {"bound-goes"}}).split("\n")
     assert "| `B4` | H | A bound region stays. | `mr/bound` | `regress/bound`, `mr/bound` | `bound-goes` |" in lines
     assert "| `R5` | V | Windows. | `mr/dereg`<br>not here: no more is known |  |  |" in lines

@@ -18,6 +18,7 @@ MOST_STEPS = 10
 MOST_WITHOUT_FAULT = MOST_OF_FEATURE = 20
 """Programs about events take steps to get and acknowledge them, those about features to make their objects."""
 MOST_SUSPECTS = 5
+MOST_UNSEEN = 0.05
 
 
 @cache
@@ -37,6 +38,7 @@ def _own_lines(done: Judgement) -> int:
 def test_each_fault_is_caught_or_has_a_reason() -> None:
     assert faults.pins().keys() | faults.unseen().keys() == faults.known().keys()
     assert not faults.pins().keys() & faults.unseen().keys()
+    assert len(faults.unseen()) <= MOST_UNSEEN * len(faults.known())
 
 
 def test_programs_have_names_of_their_own() -> None:

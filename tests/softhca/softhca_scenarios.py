@@ -7,6 +7,7 @@ import softhca_scenarios_completions
 import softhca_scenarios_objects
 import softhca_scenarios_queues
 import softhca_scenarios_registration
+import softhca_scenarios_transport
 import softhca_scenarios_windows
 from softhca_case import Case
 
@@ -17,5 +18,6 @@ CASES: dict[str, Case] = {
     **softhca_scenarios_completions.CASES,
     **softhca_scenarios_queues.CASES,
     **softhca_scenarios_windows.CASES,
+    **softhca_scenarios_transport.CASES,
 }
 """By fault."""

@@ -113,6 +113,73 @@ def destroy_a_neighbour(rig: Rig) -> Any:
     return rig.sent()
 
 
+def empty(rig: Rig, *wr_ids: int, opcode: str = "RDMA_WRITE", **more: Any) -> None:
+    """Requests of no bytes."""
+    for wr_id in wr_ids:
+        rig.post(rig.a, opcode, wr_id, sg_list=[], remote_addr=0, rkey=0, **more)
+
+
+def done_and_error(rig: Rig) -> Any:
+    empty(rig, 1, signaled=False)
+    rig.do("settle")
+    rig.move(rig.a, "ERR")
+    return rig.sent()
+
+
+def flush_around_the_ring(rig: Rig) -> Any:
+    empty(rig, 1)
+    rig.sent()
+    for wr_id in (2, 3):
+        rig.send(rig.a, wr_id)
+    rig.move(rig.a, "ERR")
+    return rig.sent()
+
+
+def error_behind_a_message(rig: Rig) -> Any:
+    """Whether more receives were successful than messages were sent."""
+    for wr_id in (1, 2, 3):
+        rig.recv(rig.b, wr_id)
+    rig.send(rig.a, 1)
+    for _ in range(2):  # each lets a little happen
+        rig.do("poll_cq", cq=rig.scq)
+    rig.move(rig.b, "ERR")
+    return [status for _, status in rig.got()].count("SUCCESS") > 1
+
+
+def silent_registration(rig: Rig) -> Any:
+    mr, key = rig.region()
+    rig.map(mr, PAGE, 64)
+    rig.reg(rig.a, mr, key, signaled=False)
+    empty(rig, 1)
+    return rig.sent()
+
+
+def write_and_reads(rig: Rig) -> Any:
+    empty(rig, 1)
+    empty(rig, 2, 3, 4, opcode="RDMA_READ")
+    return [wr_id for wr_id, _ in rig.sent()]
+
+
+def send_too_many(rig: Rig) -> Any:
+    return rig.send(rig.a, 1, *[rig.sge(0, 1)] * 3)
+
+
+def neighbours(rig: Rig) -> Any:
+    """What is left when a queue pair goes that had nothing to report."""
+    empty(rig, 1, 2)
+    rig.do("settle")
+    rig.do("destroy_qp", qp=rig.b)
+    return rig.sent()
+
+
+def old_entry(rig: Rig) -> Any:
+    empty(rig, 1)
+    rig.do("settle")
+    rig.do("destroy_qp", qp=rig.a)
+    rig.new_qp(rig.pd)
+    return [entry["qp_num"] == rig.qpn[rig.a] for entry in rig.poll_all(rig.scq)]
+
+
 FLUSH_3: Any = ([(1, "WR_FLUSH_ERR"), (2, "WR_FLUSH_ERR"), (3, "WR_FLUSH_ERR")], [])
 FLUSH_2: Any = ([(1, "WR_FLUSH_ERR"), (2, "WR_FLUSH_ERR")], [])
 
@@ -137,6 +204,14 @@ CASES: dict[str, Case] = {
     "send-completions-out-of-order": Case(local_op_behind_a_waiting_send, []),
     "overrun-goes-unnoticed": Case(overrun, "ERR", {"cqe": 2}),
     "cq-holds-one-less": Case(fill_a_cq, ([(0, "SUCCESS"), (1, "SUCCESS")], "RTS"), {"cqe": 2}),
+    "done-sends-are-flushed": Case(done_and_error, []),
+    "flush-ends-with-the-ring": Case(flush_around_the_ring, [(2, "WR_FLUSH_ERR"), (3, "WR_FLUSH_ERR")], {"depth": 2}),
+    "message-completes-every-receive": Case(error_behind_a_message, False),
+    "silent-local-operation-never-retires": Case(silent_registration, GOOD),
+    "read-overtakes": Case(write_and_reads, [1, 2, 3, 4]),
+    "too-many-elements-taken": Case(send_too_many, "EINVAL"),
+    "cleaning-takes-one-too-many": Case(neighbours, [(1, "SUCCESS"), (2, "SUCCESS")], {"purge_cqes": "true"}),
+    "old-entry-names-new-pair": Case(old_entry, [True]),
     "destroy-purges-whole-cq": Case(destroy_a_neighbour, GOOD),
 }
 """By fault."""

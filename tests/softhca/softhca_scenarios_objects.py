@@ -98,7 +98,28 @@ def refused_send_runs(rig: Rig) -> Any:
     return refused, rig.sent()
 
 
+def queues_after_their_pairs(rig: Rig) -> Any:
+    for qp in (rig.a, rig.b):
+        rig.do("destroy_qp", qp=qp)
+    return rig.result("destroy_cq", cq=rig.scq)
+
+
+def told_sizes(rig: Rig) -> Any:
+    made = rig.do("create_qp", pd=rig.pd, send_cq=rig.scq, recv_cq=rig.rcq, max_send_wr=3, max_recv_wr=5)
+    return made["max_send_wr_actual"], made["max_recv_wr_actual"]
+
+
+def read_of_an_unreliable_pair(rig: Rig) -> Any:
+    fields = {"send_cq": rig.scq, "recv_cq": rig.rcq, "max_send_wr": 4, "max_recv_wr": 4, "qp_type": "UC"}
+    rig.a, rig.b = (rig.do("create_qp", pd=rig.pd, **fields)["qp"] for _ in range(2))
+    rig.connect(rig.a, rig.b)
+    return rig.post(rig.a, "RDMA_READ", sg_list=[], remote_addr=0, rkey=0)
+
+
 CASES: dict[str, Case] = {
+    "destroyed-pair-keeps-queues": Case(queues_after_their_pairs, "0"),
+    "told-sizes-are-junk": Case(told_sizes, (3, 5)),
+    "unknown-opcode-disappears": Case(read_of_an_unreliable_pair, "EINVAL", {"api": "linux-user"}),
     "pd-freed-under-children": Case(free_used_pd, ("EBUSY", "0")),
     "refused-destroy-frees-handle": Case(free_used_pd, ("EBUSY", "0")),
     "cq-destroyed-under-qp": Case(destroy_used_cq, "EBUSY"),

@@ -284,6 +284,48 @@ def named(rig: Rig) -> Any:
     return rig.do("get_async_event").get("qp") == rig.b
 
 
+def failed_then_armed(rig: Rig) -> Any:
+    """Whether an event comes of the second of two failures, asked for when the first was polled."""
+    return told_by(rig, "failure", "poll", "arm", "failure")
+
+
+def destroy_pair(rig: Rig, *steps: str) -> Any:
+    """Destroy a queue pair that an event names; first take the event, or afterwards."""
+    shared(rig)
+    rig.move(rig.b, "ERR")
+    found = rig.do("get_async_event")["n"] if "take" in steps else 0
+    return rig.result("destroy_qp", qp=rig.b), found, rig.do("get_async_event")["n"]
+
+
+def destroy_pair_with_taken_event(rig: Rig) -> Any:
+    return destroy_pair(rig, "take")
+
+
+def just_full(rig: Rig) -> Any:
+    for wr_id in (1, 2):
+        rig.post(rig.a, "RDMA_WRITE", wr_id, sg_list=[], remote_addr=0, rkey=0)
+    rig.do("settle")
+    return names(rig)
+
+
+def receive_after_refused_resize(rig: Rig) -> Any:
+    srq = shared(rig)
+    share(rig, srq, 1, 2)
+    refused = rig.result("modify_srq", srq=srq, mask=["MAX_WR"], max_wr=1)
+    rig.send(rig.a, 1)
+    return refused, rig.got()
+
+
+def two_messages_for_a_receive(rig: Rig) -> Any:
+    srq = shared(rig)
+    share(rig, srq, 1)
+    fields = {"send_cq": rig.scq, "recv_cq": rig.rcq, "max_send_wr": 4, "max_recv_wr": 4, "srq": srq}
+    rig.do("create_qp", pd=rig.pd, **fields)
+    for wr_id in (1, 2):
+        rig.send(rig.a, wr_id)
+    return rig.got()
+
+
 LIMITED = ["SRQ_LIMIT_REACHED"]
 CASES: dict[str, Case] = {
     "unmasked-attributes-taken": Case(unmasked_access, ("0", len(ALL)), USER),
@@ -311,6 +353,13 @@ CASES: dict[str, Case] = {
     "queue-of-nobody-is-empty": Case(of_nobody, 1, USER),
     "arming-waits-for-a-poll": Case(events("arm", "entry"), 1, USER),
     "srq-receive-has-one-element": Case(two_elements, ([(1, "SUCCESS")], "010203040000000005060708"), USER),
+    "arming-unseen": Case(events("arm", "entry"), 1, USER),
+    "failed-entry-spoils-arming": Case(failed_then_armed, 1, USER),
+    "unacknowledged-events-of-a-pair-hold-nothing": Case(destroy_pair_with_taken_event, ("EDEADLK", 1, 0), USER),
+    "events-outlive-their-pair": Case(destroy_pair, ("0", 0, 0), USER),
+    "full-queue-tells-overrun": Case(just_full, [], {**USER, "cqe": 2}),
+    "refused-resize-drops-receives": Case(receive_after_refused_resize, ("EINVAL", [(1, "SUCCESS")]), USER),
+    "srq-receive-taken-twice": Case(two_messages_for_a_receive, [(1, "SUCCESS")], USER),
     "event-names-nothing": Case(named, True, USER),
     "last-receive-told-twice": Case(error_on_shared, ["QP_LAST_WQE_REACHED"], USER),
     "srq-destroyed-under-qp": Case(destroy_used_srq, "EBUSY", USER),

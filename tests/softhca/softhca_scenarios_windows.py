@@ -134,6 +134,19 @@ def write_zero_based(rig: Rig) -> Any:
     return rig.get(START, 8)
 
 
+def write_by_a_binding_from(*slots_before: int) -> Any:
+    """A write through a window whose binding stands behind so many other requests."""
+
+    def scenario(rig: Rig) -> Any:
+        for wr_id in slots_before:
+            rig.post(rig.b, "RDMA_WRITE", wr_id, sg_list=[], remote_addr=0, rkey=0)
+        made = window(rig)
+        key = bind_2(rig, made)
+        return len(rig.sent()) - len(slots_before), write(rig, key)
+
+    return scenario
+
+
 # -- changed regions -----------------------------------------------------------------------------------
 def change_rights_alone(rig: Rig) -> Any:
     made = reg(rig, access=())
@@ -195,6 +208,28 @@ def list_of_three(rig: Rig) -> Any:
     return a_list(rig, 1, 2, 3)
 
 
+def told_of_a_list(rig: Rig) -> Any:
+    inlining(rig)
+    source = reg(rig, 0)["lkey"]
+    sges = [rig.sge(0, length, source) for length in (1, 9)]
+    fields = {"wr_ids": [0, 1], "sg_list": sges, "signaled": True, "inline": True}
+    return rig.do("post_send_list", qp=rig.a, **fields)["accepted"]
+
+
+def pieces_inline(rig: Rig) -> Any:
+    inlining(rig)
+    source = reg(rig, 0)["lkey"]
+    return rig.send(rig.a, 1, rig.sge(0, 8, source), rig.sge(8, 1, source), inline=True)
+
+
+def uneven_pieces(rig: Rig) -> Any:
+    source = reg(rig, 0)["lkey"]
+    rig.recv(rig.b, 1, rig.sge(0, 64, source))
+    rig.send(rig.a, 1, rig.sge(64, 1, source), rig.sge(100, 7, source))
+    rig.do("settle")
+    return [entry["byte_len"] for entry in rig.poll_all(rig.rcq)]
+
+
 def list_with_a_bad_one(rig: Rig) -> Any:
     return a_list(rig, 1, 9, 3)
 
@@ -228,6 +263,8 @@ CASES: dict[str, Case] = {
     "window-checked-against-region": Case(write_beside_the_window, (BOUND, REFUSED), USER),
     "window-count-dropped-twice": Case(free_one_of_two, "EBUSY", USER),
     "zero-based-adds-region-start": Case(write_zero_based, b"12345678", USER),
+    "binding-visible-late": Case(write_by_a_binding_from(), (1, GOOD), USER),
+    "binding-at-ring-end-is-lost": Case(write_by_a_binding_from(1), (1, GOOD), {**USER, "depth": 2}),
     "rereg-takes-unflagged-range": Case(change_rights_alone, GOOD, USER),
     "rereg-leaves-domains-counted": Case(free_the_domain_it_left, "0", USER),
     "hints-refused": Case(register_with_a_hint, "0", USER),
@@ -235,6 +272,9 @@ CASES: dict[str, Case] = {
     "refused-inline-is-sent": Case(too_much_inline, ("EINVAL", [(2, "SUCCESS")]), USER),
     "list-in-reverse": Case(list_of_three, [0, 1, 2], USER),
     "list-goes-on-after-the-bad-one": Case(list_with_a_bad_one, [0], USER),
+    "bad-request-not-named": Case(told_of_a_list, 1, USER),
+    "inline-pieces-checked-alone": Case(pieces_inline, "EINVAL", USER),
+    "length-of-the-first-element": Case(uneven_pieces, [8], USER),
     "error-notification-arms": Case(notified("ERRORS"), ["ND_PENDING"], ND),
     "new-notification-cancels-older": Case(notified("ANY", "ANY"), ["0", "0"], ND),
 }

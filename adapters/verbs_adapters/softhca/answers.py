@@ -71,6 +71,8 @@ class Answers:
 
     def _answer(self, qp: QueuePair, wqe: Wqe, response: Response) -> None:
         """Data of a READ or atomic, or what is not."""
+        if "answers-taken-as-they-come" in self._faults and response.data is not None:
+            response.psn = wqe.awaited
         if response.data is None or response.psn != wqe.awaited:
             if distance(response.psn, wqe.awaited) > 0:
                 self._retry.missing(qp)
@@ -93,6 +95,8 @@ class Answers:
             qp.reads_out = 0 if "fence-released-by-any-read" in self._faults else qp.reads_out - 1
         wqe.status = SUCCESS
         wqe.byte_len = wqe.length
+        if "last-packet-not-counted" in self._faults and wqe.opcode == "RDMA_READ":
+            wqe.byte_len -= wqe.length % qp.path.mtu
         self._retry.progress(qp)
 
     def _scatter(self, qp: QueuePair, wqe: Wqe, data: bytes) -> str:

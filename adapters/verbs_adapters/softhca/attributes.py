@@ -104,6 +104,7 @@ def _usual(bits: frozenset[str], settings: Settings) -> dict[str, Any]:
     most = settings.max_rd_atomic
     usual = {**USUAL, "path_mtu": settings.mtu, "retry_cnt": settings.retries, "max_rd_atomic": most}
     usual["max_dest_rd_atomic"] = most
+    usual["rq_psn"] = usual["sq_psn"] = settings.first_psn
     return {name: usual[name] for bit in bits for name in OF_BIT[bit] if name in usual}
 
 

@@ -50,6 +50,8 @@ class Channels:
         asked = SOLICITED if args["solicited_only"] else ANY
         if cq.armed and "arming-again-disarms" in self._faults:
             asked = cq.armed = 0
+        if cq.deaf or "arming-unseen" in self._faults:
+            return
         if "arming-waits-for-a-poll" in self._faults:
             cq.postponed = asked
             return

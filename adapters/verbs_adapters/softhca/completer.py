@@ -17,7 +17,9 @@ CQ_ERR once for a queue.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from verbs_adapters.softhca.event import EventQueue
@@ -56,11 +58,15 @@ class Completer:
         position = 0
         if self.any_order:
             position = max(at for at, wqe in enumerate(qp.started) if wqe.status)
+        if "read-overtakes" in self._faults:
+            position = max(at for at, wqe in enumerate(qp.started) if not at or (wqe.status and "READ" in wqe.opcode))
         wqe = qp.started[position]
         del qp.started[position]
         signaled = wqe.signaled or (wqe.opcode == "RDMA_READ" and "unsignalled-read-completes" in self._faults)
         if wqe.status == SUCCESS and not signaled:
             qp.silent += 1
+            if "done-sends-are-flushed" in self._faults:
+                qp.silent_done.append(wqe)
             return
         status = wqe.status
         if status != SUCCESS and "first-error-is-flush" in self._faults:
@@ -114,6 +120,9 @@ class Completer:
         qp.state = "ERR"
         qp.draining = False
         self._stream.end(qp, before)
+        if "message-completes-every-receive" in faults and qp.received:
+            qp.received.extend([(wqe, qp.received[-1][1]) for wqe in qp.receives])
+            qp.receives.clear()
         while qp.received:
             self.retire_receive(qp)
         while qp.started and qp.started[0].status and not failed:
@@ -124,15 +133,25 @@ class Completer:
             self._write(qp, qp.recv_cq, qp.inbound.receive, {"status": FLUSHED}, receive=True)
             qp.inbound.receive = None
         self._tell_last_receive(qp)
-        if "receives-not-flushed" in faults or ("no-flush-from-rtr" in faults and before != "RTS"):
-            qp.receives.clear()
-        if "nop-completion" in faults:
-            self._write_send(qp, Wqe(0, "SEND"), FLUSHED)
+        if faults:
+            self._spoil_flush(qp, before)
         self._wake(qp)
         if peer is not None:
             self._wake(peer)
             if "error-flushes-peer" in faults and peer.peer is qp:
                 self.enter_error(peer)
+
+    def _spoil_flush(self, qp: QueuePair, before: str) -> None:
+        """The faults in what is to be flushed."""
+        faults = self._faults
+        if "done-sends-are-flushed" in faults:
+            qp.pending.extendleft(reversed(qp.silent_done))
+        if "flush-ends-with-the-ring" in faults:
+            qp.pending = deque(islice(qp.pending, qp.sq_size - (qp.posts - len(qp.pending)) % qp.sq_size))
+        if "receives-not-flushed" in faults or ("no-flush-from-rtr" in faults and before != "RTS"):
+            qp.receives.clear()
+        if "nop-completion" in faults:
+            self._write_send(qp, Wqe(0, "SEND"), FLUSHED)
 
     def _tell_last_receive(self, qp: QueuePair) -> None:
         """All receives that a queue pair took from a shared queue are reported, and it takes no more."""
@@ -223,11 +242,19 @@ class Completer:
             out["byte_len"] = 0
         if "peer-qp-num" in faults and qp.peer is not None:
             out["qp_num"] = qp.peer.num
+        if "immediate-bytes-swapped" in faults and "imm_data" in out:
+            out["imm_data"] = int.from_bytes(out["imm_data"].to_bytes(4, "little"), "big")
+        if "datagram-source-untold" in faults:
+            out.pop("src_qp", None)
+        if "route-header-untold" in faults:
+            out["wc_flags"] = [flag for flag in out["wc_flags"] if flag != "GRH"]
 
     def _push(self, cq: CompletionQueue, cqe: Cqe) -> None:
         capacity = cq.capacity - ("cq-holds-one-less" in self._faults)
         if len(cq.entries) < capacity and not cq.overrun:
             cq.entries.append(cqe)
+            if "full-queue-tells-overrun" in self._faults and len(cq.entries) == capacity:
+                self._events.tell("CQ_ERR", cq)
             return
         cq.overrun = self._settings.overrun == "sticky"
         if not cq.failed:

@@ -13,7 +13,7 @@ from typing import Any
 
 from verbs_adapters.softhca.arguments import Refused
 from verbs_adapters.softhca.objects import Objects, find
-from verbs_adapters.softhca.queue import CompletionQueue
+from verbs_adapters.softhca.queue import CompletionQueue, Cqe
 
 Args = dict[str, Any]
 VECTORS = 1
@@ -72,6 +72,13 @@ class Cqs:
         if "arming-waits-for-a-poll" in self._faults:
             cq.armed, cq.postponed = max(cq.armed, cq.postponed), 0
 
+    def _spoil_entry(self, cq: CompletionQueue, cqe: Cqe) -> None:
+        """The faults of taking an entry out."""
+        if "failed-entry-spoils-arming" in self._faults:
+            cq.deaf = cqe.out["status"] != "SUCCESS"
+        if "old-entry-names-new-pair" in self._faults and cqe.qp.state == "GONE":
+            cqe.out["qp_num"] = max(self._objects.qps.items(), default=(0, cqe.qp))[1].num
+
     def poll_cq(self, args: Args) -> Args:
         cq = find(self._objects.cqs, args["cq"])
         self._engine.before_poll(empty=not cq.entries)
@@ -81,6 +88,8 @@ class Cqs:
             return {"n": 0}
         cqe = cq.entries.popleft()
         qp = cqe.qp
+        if self._faults:
+            self._spoil_entry(cq, cqe)
         if qp.srq is not None and cqe.receive:
             qp.srq.used -= cqe.frees
         elif cqe.life == qp.life:  # slots of an earlier life were given back by RESET

@@ -31,6 +31,7 @@ from verbs_adapters.softhca.execution import Execution
 from verbs_adapters.softhca.keys import KeyTable
 from verbs_adapters.softhca.options import Settings
 from verbs_adapters.softhca.qp import SENDING, QueuePair
+from verbs_adapters.softhca.queue import LOCAL_OPS
 from verbs_adapters.softhca.registrar import Registrar
 from verbs_adapters.softhca.requester import Requester
 from verbs_adapters.softhca.responder import Responder
@@ -67,7 +68,7 @@ class Engine:
         self.stream = Stream(settings, self.wake)
         self.completer = Completer(settings, chance, self.wake, self.stream, events)
         self._clock = Clock()
-        self._retry = Retry(self._clock, self.wake, self.completer, self.stream)
+        self._retry = Retry(self._clock, self.wake, self.completer, self.stream, settings.fault)
         wire = Wire()
         if settings.wire != "healthy" and not self.stream.exists:  # a stream mends what is under it
             wire.weather = Weather(SCRIPTS.get(settings.wire), chance, self._clock, self._retry)
@@ -185,4 +186,7 @@ class Engine:
     def _retirable(self, qp: QueuePair) -> bool:
         if self.completer.any_order:
             return any(wqe.status for wqe in qp.started)
-        return bool(qp.started[0].status)
+        oldest = qp.started[0]
+        if "silent-local-operation-never-retires" in self._faults and oldest.opcode in LOCAL_OPS:
+            return bool(oldest.status) and oldest.signaled
+        return bool(oldest.status)

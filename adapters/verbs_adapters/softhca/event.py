@@ -35,11 +35,6 @@ class Element:
         self.gone = False
         self.taken = 0  # events that were taken and not acknowledged
 
-    def leave(self) -> None:
-        """Go, unless events keep it."""
-        self.require_acknowledged()
-        self.gone = True
-
     def require_acknowledged(self) -> None:
         """Refuse to go while events that were taken are not acknowledged."""
         if self.taken:

@@ -104,19 +104,31 @@ class Execution:
     def _read(self, qp: QueuePair, request: Request) -> Response:
         wqe, offset = request.wqe, request.offset
         target = Target(wqe.rkey, wqe.remote_addr + offset, wqe.length - offset)
-        pieces = self._protection.check_remote(qp, target, REMOTE_READ)
-        return Response(wqe, request.psn, SUCCESS, self._protection.load(pieces))
+        try:
+            data = self._protection.load(self._protection.check_remote(qp, target, REMOTE_READ))
+        except ProtectionError:
+            if "refused-read-sends-zeros" not in self._faults:
+                raise
+            data = bytes(target.length)
+        return Response(wqe, request.psn, SUCCESS, data)
 
     def _atomic(self, qp: QueuePair, request: Request) -> Response:
         wqe = request.wqe
         target = Target(wqe.rkey, wqe.remote_addr, ATOMIC_BYTES)
         pieces = self._protection.check_remote(qp, target, REMOTE_ATOMIC)
-        if wqe.remote_addr % ATOMIC_BYTES:
+        if wqe.remote_addr % ATOMIC_BYTES and "misaligned-atomic-executed" not in self._faults:
             return self._refuse(qp, request, "REM_INV_REQ_ERR", "QP_REQ_ERR")
         if wqe.length > ATOMIC_BYTES:
             return self._refuse(qp, request, self._settings.atomic_length, "QP_REQ_ERR")
         old = self._protection.load(pieces)
-        self._protection.store(pieces, changed(wqe, old))
+        new = changed(wqe, old)
+        self._protection.store(pieces, new)
+        if "atomic-answers-the-new-number" in self._faults:
+            old = new
+        if "atomic-answers-backwards" in self._faults:
+            old = old[::-1]
+        if "atomic-keeps-completion-queue" in self._faults:
+            qp.recv_cq.users += 1
         qp.inbound.remember(request.psn, old)
         return Response(wqe, request.psn, SUCCESS, old)
 
@@ -167,6 +179,9 @@ class Execution:
         """The oldest receive is used for this message."""
         receive = qp.receives.popleft()
         receive.solicited = request.wqe.solicited
+        if "srq-receive-taken-twice" in self._faults and qp.srq is not None and qp.srq.users > 1 and not receive.status:
+            receive.status = "taken"
+            qp.receives.appendleft(receive)
         if qp.srq is not None:
             self._look_at_limit(qp.srq)
         if self._settings.rq_slot == "consume":
@@ -185,6 +200,9 @@ class Execution:
 
         What was taken from a shared queue cannot go back (class D and E errors of ``rxe_resp.c``).
         """
+        if "too-long-datagram-is-an-error" in self._faults:
+            self._completer.fail_receive(qp, receive, status)
+            return
         if self._settings.short_receive == "use" or qp.srq is not None:
             qp.received.append((receive, {"status": status}))
             return

@@ -3,12 +3,13 @@
 Theory of operation
 -------------------
 A fault changes the smallest thing at one place of the one code path; the code asks for it by name.
-Several can be on at once.  ``entry`` names the corpus entry that the fault transplants (``B..`` from
-history, ``M-..`` a plausible slip, ``G..`` a known deviation, ``D-..`` a rule of the draft); ``oracle`` is
+Several can be on at once.  ``entry`` names the corpus entries that the fault transplants (``B..`` from
+history, ``M-..`` a plausible slip, ``G..`` a known deviation, ``D-..`` a rule of the draft, ``W-..`` a wire script that
+a device is to get through); ``oracle`` is
 ``H`` where a text fixes the verdict and ``S`` where it is robustness or a profile's choice.  ``needs`` are
 options without which the fault cannot be seen.
 
-:data:`NOT_EXPRESSED` says why an entry about memory regions or fast registration has no switch.
+:data:`NOT_EXPRESSED` says why an entry has no switch.
 """
 
 from __future__ import annotations
@@ -18,13 +19,18 @@ from typing import Literal, NamedTuple
 
 
 class Fault(NamedTuple):
-    """One switch: its corpus entry, the kind of verdict, what goes wrong, and the options it needs."""
+    """One switch: its corpus entries, the kind of verdict, what goes wrong, and the options it needs."""
 
     name: str
     entry: str
     oracle: Literal["H", "S"]
     sentence: str
     needs: dict[str, str] = {}  # noqa: RUF012 - never written
+
+    @property
+    def entries(self) -> list[str]:
+        """The corpus entries by themselves."""
+        return self.entry.split()
 
 
 def _table(faults: Iterable[Fault]) -> dict[str, Fault]:
@@ -33,6 +39,12 @@ def _table(faults: Iterable[Fault]) -> dict[str, Fault]:
 
 
 USER, ND = {"api": "linux-user"}, {"api": "networkdirect"}
+LAST_PSN = {**USER, "first_psn": "16777215"}
+
+
+def _wire(script: str) -> dict[str, str]:
+    return {**USER, "wire": script}
+
 
 FAULTS: dict[str, Fault] = _table(
     (
@@ -66,6 +78,7 @@ FAULTS: dict[str, Fault] = _table(
         ),
         Fault("data-ignores-pd", "D-R5", "H", "accesses do not compare protection domains"),
         Fault("refused-write-writes-anyway", "M-RS-1", "H", "a refused RDMA_WRITE has stored its bytes"),
+        Fault("refused-read-sends-zeros", "B184", "H", "a refused RDMA_READ is answered with zeros"),
         # -- fast registration and invalidation ----------------------------------------------------
         Fault("key-leaks-before-reg", "B19", "H", "updating the handle's key byte changes the key in force"),
         Fault("local-inv-needs-remote-rights", "B20", "H", "LOCAL_INV fails without remote rights"),
@@ -101,6 +114,8 @@ FAULTS: dict[str, Fault] = _table(
         Fault("type-1-windows-invalidated", "B53", "H", "a window of type 1 can be invalidated", USER),
         Fault("window-inv-ignores-queue-pair", "B55", "S", "a window is invalidated through any queue pair", USER),
         Fault("old-window-key-returned", "B56", "S", "bind_mw returns the key that the window had before", USER),
+        Fault("binding-visible-late", "M-OR-5", "H", "a binding is in force when the next request starts", USER),
+        Fault("binding-at-ring-end-is-lost", "B100", "H", "a binding in the last slot of its queue does nothing", USER),
         Fault("type-2-moves-silently", "M-MW-1", "H", "a bound window of type 2 can be bound again", USER),
         Fault("window-checked-against-region", "M-MW-3", "H", "a window reaches as far as its region", USER),
         Fault("window-count-dropped-twice", "M-MW-5", "H", "freeing an unbound window lets its last region go", USER),
@@ -114,6 +129,12 @@ FAULTS: dict[str, Fault] = _table(
         Fault("failed-alloc-leaks-pd-reference", "B61", "H", "a failed region allocation counts"),
         Fault("refused-destroy-frees-handle", "B62", "H", "dealloc_pd says EBUSY and frees the handle"),
         Fault("failed-create-leaks-cq-reference", "M-RC-1", "H", "a failed create_qp keeps the CQ in use"),
+        Fault("destroyed-pair-keeps-queues", "B67", "S", "completion queues stay in use when their queue pair is gone"),
+        Fault("told-sizes-are-junk", "B77", "H", "create_qp says that the receive queue takes nothing"),
+        Fault(
+            "unacknowledged-events-of-a-pair-hold-nothing", "M-RC-5", "H", "a queue pair with taken events can go", USER
+        ),
+        Fault("events-outlive-their-pair", "B64", "S", "an event names a queue pair that is gone", USER),
         # -- queue pair states ---------------------------------------------------------------------
         Fault("new-qp-starts-in-init", "B68", "H", "a new queue pair is in INIT"),
         Fault("rts-to-rts-refused", "B70", "H", "RTS to RTS is refused"),
@@ -133,6 +154,11 @@ FAULTS: dict[str, Fault] = _table(
         Fault("refused-inline-is-sent", "B97", "H", "a request refused for too much inline data is sent", USER),
         Fault("list-in-reverse", "M-WR-5", "H", "a list of requests is posted last to first", USER),
         Fault("list-goes-on-after-the-bad-one", "M-WR-5", "H", "what follows the bad request is posted too", USER),
+        Fault("bad-request-not-named", "B86", "H", "a list that is refused says that nothing of it was taken", USER),
+        Fault("inline-pieces-checked-alone", "B88", "H", "each piece of inline data is compared with the limit", USER),
+        Fault("length-of-the-first-element", "B89", "H", "every SGE counts with the length of the first", USER),
+        Fault("unknown-opcode-disappears", "B94", "H", "what a queue pair cannot do is accepted and dropped", USER),
+        Fault("too-many-elements-taken", "B98", "S", "a send may have one SGE more than its queue pair"),
         # -- completions ---------------------------------------------------------------------------
         Fault("byte-len-zero", "B101", "H", "byte_len is always 0"),
         Fault("wr-id-lost-on-error", "B103", "H", "wr_id is 0 on failed completions"),
@@ -141,6 +167,20 @@ FAULTS: dict[str, Fault] = _table(
         Fault("flushed-receive-is-success", "B107", "H", "a flushed receive says SUCCESS"),
         Fault("bad-read-sink-unreported", "B109", "H", "a READ whose sink is not writable says SUCCESS"),
         Fault("peer-qp-num", "M-WC-3", "H", "qp_num is the peer's"),
+        Fault(
+            "last-packet-not-counted",
+            "M-WC-1",
+            "H",
+            "byte_len of a READ leaves out a last packet that is not full",
+            USER,
+        ),
+        Fault("message-completes-every-receive", "B110", "H", "a message that ERR meets completes all receives"),
+        Fault("immediate-bytes-swapped", "B112", "H", "immediate data arrives with its bytes reversed", USER),
+        Fault("datagram-source-untold", "B113", "H", "a datagram's completion lacks the sender's number", USER),
+        Fault("route-header-untold", "B113", "H", "a datagram's completion lacks the flag of the route header", USER),
+        Fault(
+            "too-long-datagram-is-an-error", "B80", "H", "a datagram that is too long moves its receiver to ERR", USER
+        ),
         # -- attributes and draining ---------------------------------------------------------------
         Fault("unmasked-attributes-taken", "B73", "H", "attributes count although their mask bit is clear"),
         Fault("state-without-its-bit", "B74", "H", "the state changes although its mask bit is clear"),
@@ -161,12 +201,16 @@ FAULTS: dict[str, Fault] = _table(
         Fault("last-poll-disarms", "M-NT-5", "H", "polling the last entry disarms the queue"),
         Fault("taking-an-event-disarms", "M-NT-5", "H", "taking an event disarms the queue"),
         Fault("arming-is-lowered", "G13", "H", "arming for solicited completions lowers what was armed"),
-        Fault("unacknowledged-events-hold-nothing", "M-RC-5", "H", "a queue with taken events can be destroyed"),
+        Fault("arming-unseen", "B163", "H", "arming does nothing"),
+        Fault("failed-entry-spoils-arming", "B164", "H", "arming does nothing if the last entry polled had failed"),
+        Fault("unacknowledged-events-hold-nothing", "M-RC-5 B167", "H", "a queue with taken events can be destroyed"),
         Fault("events-outlive-their-queue", "B182", "S", "an event names a queue that is gone"),
         # -- shared receive queues -----------------------------------------------------------------
         Fault("srq-destroyed-under-qp", "B58", "H", "a shared receive queue in use can be destroyed"),
         Fault("refused-resize-takes-limit", "B170", "H", "a refused modify_srq sets the limit"),
         Fault("srq-resize-ignored", "B172", "H", "modify_srq with MAX_WR says success and does nothing"),
+        Fault("refused-resize-drops-receives", "B170", "H", "a refused modify_srq loses the receives"),
+        Fault("srq-receive-taken-twice", "B175", "H", "a receive of a queue that pairs share is taken twice"),
         Fault("limit-is-told-as-error", "B173", "H", "reaching the limit is told as SRQ_ERR"),
         Fault("srq-dropped-at-create", "B176", "H", "a queue pair made with a shared queue has its own"),
         Fault("srq-does-not-hold-its-pd", "M-RC-3", "H", "a shared queue does not use its protection domain"),
@@ -191,15 +235,64 @@ FAULTS: dict[str, Fault] = _table(
         Fault("first-error-is-flush", "M-FL-1", "H", "the failing request says WR_FLUSH_ERR"),
         Fault("receives-flushed-backwards", "M-FL-3", "H", "receives are flushed last to first"),
         Fault("error-flushes-peer", "M-FL-5", "H", "ERR moves the peer to ERR at once"),
+        Fault("done-sends-are-flushed", "B124", "S", "unsignalled sends that are done are flushed too"),
+        Fault("flush-ends-with-the-ring", "B125", "H", "sends that stand behind the ring's end are not flushed"),
         # -- order ---------------------------------------------------------------------------------
         Fault("fence-released-by-any-read", "B130", "H", "a fence waits for one READ only"),
         Fault("fence-ignored", "M-OR-1", "H", "a fence waits for nothing"),
         Fault("send-completions-out-of-order", "B134", "H", "whatever is done completes first"),
+        Fault("fence-ignores-atomics", "M-OR-1", "H", "a fence waits for READs only", USER),
+        Fault("silent-local-operation-never-retires", "B131", "H", "an unsignalled local operation blocks its queue"),
+        Fault("read-overtakes", "M-OR-3", "H", "a READ that is done completes before what was posted earlier"),
+        # -- atomics and the transport -------------------------------------------------------------
+        Fault("atomic-keeps-completion-queue", "B59", "H", "who executed an atomic uses its queue for ever", USER),
+        Fault(
+            "misaligned-atomic-executed", "B187", "H", "an atomic to an address that is not aligned is executed", USER
+        ),
+        Fault("atomic-answers-the-new-number", "M-RS-5", "H", "an atomic answers what it has stored", USER),
+        Fault("atomic-answers-backwards", "M-RS-5", "H", "the bytes of an atomic's answer are reversed", USER),
+        Fault(
+            "numbers-outgrow-their-bits",
+            "B136",
+            "H",
+            "sequence numbers do not wrap after 24 bits",
+            {**USER, "first_psn": "16777215"},
+        ),
+        Fault("not-ready-counts-as-silence", "B185", "H", "a receiver that is not ready uses up retry_cnt", USER),
+        Fault(
+            "duplicate-atomic-executed",
+            "W-duplicated-atomic",
+            "H",
+            "an atomic that comes twice is done twice",
+            _wire("duplicated-atomic"),
+        ),
+        Fault(
+            "duplicate-message-executed",
+            "W-lost-acknowledgement",
+            "H",
+            "a message that comes twice is taken twice",
+            _wire("lost-acknowledgement"),
+        ),
+        Fault(
+            "answers-taken-as-they-come",
+            "W-duplicated-read-response",
+            "H",
+            "READ data that comes twice is taken for what follows",
+            _wire("duplicated-read-response"),
+        ),
+        Fault("lost-packet-is-fatal", "W-lost-request", "H", "nothing is sent again", _wire("lost-request")),
+        Fault(
+            "missing-packet-unnoticed",
+            "W-lost-middle",
+            "H",
+            "a packet is taken although one before it is missing",
+            _wire("lost-middle"),
+        ),
         # -- overlapped requests -------------------------------------------------------------------
         Fault("error-notification-arms", "G8", "H", "a notification for errors waits for any completion", ND),
         Fault("new-notification-cancels-older", "G4", "H", "a new notification cancels those that wait", ND),
         # -- completion queues ---------------------------------------------------------------------
-        Fault("overrun-goes-unnoticed", "B137", "S", "an entry is lost and the queue pair goes on"),
+        Fault("overrun-goes-unnoticed", "B137 M-CQ-3", "S", "an entry is lost and the queue pair goes on"),
         Fault("cq-holds-one-less", "M-CQ-1", "H", "a completion queue of N holds N-1"),
         Fault(
             "cleaning-hands-out-twice",
@@ -209,6 +302,15 @@ FAULTS: dict[str, Fault] = _table(
             {"purge_cqes": "true"},
         ),
         Fault("queue-of-nobody-is-empty", "B145", "H", "a completion queue without queue pairs gives no entries"),
+        Fault(
+            "cleaning-takes-one-too-many",
+            "B143",
+            "H",
+            "cleaning also takes out the oldest entry of another queue pair",
+            {"purge_cqes": "true"},
+        ),
+        Fault("old-entry-names-new-pair", "B146", "H", "an entry of a queue pair that is gone names the newest one"),
+        Fault("full-queue-tells-overrun", "B151", "H", "CQ_ERR is told when a completion queue is just full", USER),
         Fault("too-deep-queue-accepted", "B152", "H", "a completion queue deeper than the largest is made"),
         Fault("shrink-below-entries-accepted", "B139", "H", "a queue can be made smaller than what it holds"),
         Fault("destroy-purges-whole-cq", "M-CQ-5", "H", "destroy_qp empties its CQs of all entries"),
@@ -218,5 +320,23 @@ FAULTS: dict[str, Fault] = _table(
 
 NOT_EXPRESSED: dict[str, str] = {
     "B11": "every buffer of the contract is writable, so no registration can meet a read-only page",
+    "B52": "a race between freeing a key and an access under way; a call and a micro-step of the device are whole",
+    "B65": "no object of the device is backed by a region that a consumer could name",
+    "B95": "posting a READ inline is the consumer's error, so that the device may do anything",
+    "B115": "a consumer's error; option poison fills the fields of failed completions that nobody may read",
+    "B127": "a race between two completion queues; a call and a micro-step of the device are whole",
+    "B128": "an error of a library above the verbs, which drops completions that the device gave",
+    "B133": "an error of a consumer; option local_inv_early is the device that shows it",
+    "B148": "the contract polls one entry a call, and has no start, next and end",
+    "B149": "the contract polls one entry a call, and has no start, next and end",
+    "B154": "the contract has no completion handlers that run inside the device",
+    "B157": "the contract has one flag for what is armed, not two bits",
+    "B158": "a race between arming and a completion; a call and a micro-step of the device are whole",
+    "B166": "an error of a consumer, who arms after polling and does not poll again",
+    "B181": "the contract has no way to remove a device",
+    "B188": "the contract has no atomic write",
+    "B190": "message sequence numbers govern credits alone, which no verb shows",
+    "M-WC-5": "a race; tests/conformance/races.py plants it",
+    "M-RS-3": "no text says which is looked at first, and Linux rxe looks for a receive first",
 }
-"""Entries about memory regions and fast registration without a switch, and why."""
+"""Entries without a switch, and why."""

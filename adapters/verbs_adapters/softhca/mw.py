@@ -21,6 +21,7 @@ A region counts the windows that are bound to it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from verbs_adapters.softhca.region import (
@@ -141,7 +142,10 @@ class Windows:
         self._check_window(qp, binding)
         region = self._region(qp, binding) if binding.length else None
         window.unbind()
-        window.hw_key = binding.key
+        if "binding-visible-late" in self._faults:
+            qp.late.append(partial(setattr, window, "hw_key", binding.key))
+        else:
+            window.hw_key = binding.key
         window.access = binding.access
         window.addr, window.length = binding.addr, binding.length
         if region is None:

@@ -60,6 +60,7 @@ OPTIONS: dict[str, Option] = {
     "max_srq_wr": Option("1024", (), "largest shared receive queue"),
     "max_srq_sge": Option("16", (), "most elements of a receive of a shared queue"),
     "max_rd_atomic": Option("16", (), "most READs and atomics that a queue pair may have under way, either way"),
+    "first_psn": Option("0", (), "number of the first packet of a connection, where the consumer does not say"),
     "list_slack": Option("0", (), "entries that a page list has beyond what was asked"),
     "cq_slack": Option("0", (), "entries that a completion queue has beyond what was asked"),
     "qp_slack": Option("0", (), "slots that each work queue has beyond what was asked"),
@@ -240,6 +241,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_srq_wr: int
     max_srq_sge: int
     max_rd_atomic: int
+    first_psn: int
     list_slack: int
     cq_slack: int
     qp_slack: int

@@ -92,7 +92,7 @@ class Pairs:
             "qp": qp.handle,
             "qp_num": qp.num,
             "max_send_wr_actual": sizes.send_wr,
-            "max_recv_wr_actual": sizes.recv_wr,
+            "max_recv_wr_actual": 0 if "told-sizes-are-junk" in self._faults else sizes.recv_wr,
             **{f"max_{name}_actual": getattr(sizes, name) for name in ANSWERED_IF_ASKED if f"max_{name}" in args},
         }
 
@@ -127,7 +127,9 @@ class Pairs:
         qp = find(self._objects.qps, args["qp"])
         if qp.windows and self._settings.destroy_bound == "refuse":
             raise Refused("EBUSY")
-        qp.leave()
+        if "unacknowledged-events-of-a-pair-hold-nothing" not in self._faults:
+            qp.require_acknowledged()
+        qp.gone = "events-outlive-their-pair" not in self._faults
         del self._objects.qps[args["qp"]]
         del self._objects.numbers[qp.num]
         self._engine.wake(qp.peer)
@@ -136,7 +138,7 @@ class Pairs:
         qp.state = "GONE"
         qp.pd.users -= 1
         for cq in (qp.send_cq, qp.recv_cq):
-            cq.users -= 1
+            cq.users -= "destroyed-pair-keeps-queues" not in self._faults
         if qp.srq is not None:
             qp.srq.users -= 1
         self._purge(qp)
@@ -154,6 +156,8 @@ class Pairs:
         if self._settings.purge_cqes or everyone:
             qp.send_cq.purge(None if everyone else qp)
             qp.recv_cq.purge(None if everyone else qp)
+            if "cleaning-takes-one-too-many" in self._faults and qp.send_cq.entries:
+                qp.send_cq.entries.popleft()
             if "cleaning-hands-out-twice" in self._faults and qp.send_cq.entries:
                 qp.send_cq.entries.append(qp.send_cq.entries[0])
 

@@ -79,6 +79,8 @@ class Posting:
                 bad.append(place)
                 if "list-goes-on-after-the-bad-one" not in self._faults:
                     break
+        if "bad-request-not-named" in self._faults:
+            return {"accepted": 0}
         return {"accepted": bad[0] if bad else len(ids)}
 
     def _receive(self, qp: QueuePair, args: Args) -> None:
@@ -101,6 +103,8 @@ class Posting:
     # -- sends -------------------------------------------------------------------------------------
     def post_send(self, args: Args) -> None:
         qp = find(self._objects.qps, args["qp"])
+        if "unknown-opcode-disappears" in self._faults and args["opcode"] in NOT_CARRIED.get(qp.type, ()):
+            return
         self.submit(qp, self._wqe(qp, args))
 
     def post_send_list(self, args: Args) -> Args:
@@ -178,8 +182,10 @@ class Posting:
             most = qp.send_sges
             if wqe.opcode == "RDMA_READ" and self._settings.max_sge_rd < most:
                 most = self._settings.max_sge_rd
-            wqe.sges = sge_list(args["sg_list"], most)
+            wqe.sges = sge_list(args["sg_list"], most + ("too-many-elements-taken" in self._faults))
             wqe.length = sum(sge.length for sge in wqe.sges)
+            if "length-of-the-first-element" in self._faults and wqe.sges:
+                wqe.length = len(wqe.sges) * wqe.sges[0].length
         if "rkey" in args:
             wqe.rkey = narrow(args["rkey"])
             wqe.remote_addr = args["remote_addr"]
@@ -192,7 +198,10 @@ class Posting:
 
     def _copy_inline(self, qp: QueuePair, wqe: Wqe) -> None:
         """The consumer's CPU copies the bytes; nobody asks for keys."""
-        if wqe.opcode not in INLINE or wqe.length > qp.inline_size:
+        length = wqe.length
+        if "inline-pieces-checked-alone" in self._faults:
+            length = max((sge.length for sge in wqe.sges), default=0)
+        if wqe.opcode not in INLINE or length > qp.inline_size:
             if "refused-inline-is-sent" in self._faults:
                 qp.pending.append(wqe)
             raise Refused

@@ -18,6 +18,7 @@ is kept in ``attributes``, by the names of the contract.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from verbs_adapters.softhca.attributes import UNSET
@@ -60,7 +61,7 @@ class QueuePair(Element):
         "inline_size",
         "lanes",
         "last_registered",
-        "late_invalidations",
+        "late",
         "life",
         "num",
         "outbound",
@@ -81,6 +82,7 @@ class QueuePair(Element):
         "send_sges",
         "sig_all",
         "silent",
+        "silent_done",
         "slot_access",
         "sq_size",
         "sq_used",
@@ -125,6 +127,11 @@ class QueuePair(Element):
         else:
             self.srq.used -= slots
 
+    @property
+    def slot(self) -> int:
+        """Where in the ring the work request stood that was fetched last."""
+        return (self.posts - len(self.pending) - 1) % self.sq_size
+
     def clear(self) -> None:
         """Into RESET: no queue holds anything, no attribute is set, nothing is under way."""
         self.state = "RESET"
@@ -156,7 +163,8 @@ class QueuePair(Element):
         self.posts = 0
         self.slot_access: dict[int, int] = {}
         self.last_registered: Any = None
-        self.late_invalidations: list[Any] = []
+        self.late: list[Callable[[], None]] = []
+        self.silent_done: list[Wqe] = []
 
     def stop_sending(self, wqe: Wqe, status: str) -> None:
         """A work request failed: nothing that is not sent yet will be, and nothing further is fetched."""

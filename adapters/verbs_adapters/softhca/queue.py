@@ -180,7 +180,7 @@ class CompletionQueue(Element):
     """A completion queue and the number of work queues that use it."""
 
     __slots__ = (
-        *("armed", "capacity", "channel", "entries", "events", "failed"),
+        *("armed", "capacity", "channel", "deaf", "entries", "events", "failed"),
         *("for_errors", "last_told", "overrun", "postponed", "requests", "users", "waiting"),
     )
     kind = "cq"
@@ -189,6 +189,7 @@ class CompletionQueue(Element):
         super().__init__()
         self.channel = channel
         self.armed = 0
+        self.deaf = False  # only a fault uses it: the next arming is lost
         self.postponed = 0  # only a fault uses it: what is armed with the next poll
         self.waiting = 0  # completion events in the channel
         self.events = 0  # completion events that were taken and not acknowledged

@@ -110,8 +110,8 @@ class Registrar:
             raise
         access = wqe.access
         if "slot-keeps-old-fields" in faults:
-            access |= qp.slot_access.get((qp.posts - len(qp.pending) - 1) % qp.sq_size, 0)
-            qp.slot_access[(qp.posts - len(qp.pending) - 1) % qp.sq_size] = wqe.access
+            access |= qp.slot_access.get(qp.slot, 0)
+            qp.slot_access[qp.slot] = wqe.access
         region.validate(wqe.key, access, mapping)
         qp.last_registered = region
 
@@ -163,7 +163,7 @@ class Registrar:
         if "inv-of-invalid-hits-another" in faults and not region.valid and qp.last_registered:
             region = qp.last_registered
         if "inv-visible-late" in faults:
-            qp.late_invalidations.append(region)
+            qp.late.append(region.invalidate)
         elif "inv-does-nothing" not in faults:
             region.invalidate()
 
@@ -173,11 +173,9 @@ class Registrar:
             self._windows.remote_invalidate(qp, key)
             return
         region = self._named(qp, key)
-        if "remote-inv-of-local-region" not in self._faults:
-            if not qp.access & REMOTE:
-                raise OperationError("the queue pair allows nothing remote")
-            if not region.access & REMOTE:
-                raise OperationError("the region has no remote rights")
+        closed = not (qp.access & REMOTE and region.access & REMOTE)
+        if closed and "remote-inv-of-local-region" not in self._faults:
+            raise OperationError("queue pair or region allows nothing remote")
         region.invalidate()
 
     def invalidate_by_index(self, key: int) -> None:

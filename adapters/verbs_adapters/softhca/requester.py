@@ -50,6 +50,8 @@ class Requester:
             return False
         wqe = qp.pending[0]
         fence = wqe.fence and "fence-ignored" not in self._faults
+        if "fence-ignores-atomics" in self._faults:
+            fence = fence and any(w.opcode == "RDMA_READ" and not w.status for w in qp.started)
         if wqe.opcode not in LOCAL_OPS:
             return not (fence and qp.reads_out)
         if self._settings.local_inv_early and not fence:
@@ -60,8 +62,8 @@ class Requester:
         """Fetch the next work request."""
         wqe = qp.pending.popleft()
         qp.started.append(wqe)
-        while qp.late_invalidations:  # a fault left them
-            qp.late_invalidations.pop().invalidate()
+        while qp.late:  # a fault left it
+            qp.late.pop()()
         if wqe.opcode in LOCAL_OPS:
             self._execute_local(qp, wqe)
             return
@@ -80,6 +82,9 @@ class Requester:
             qp.to_send.append(wqe)
 
     def _execute_local(self, qp: QueuePair, wqe: Wqe) -> None:
+        if wqe.binding is not None and qp.slot + 1 == qp.sq_size and "binding-at-ring-end-is-lost" in self._faults:
+            wqe.status = SUCCESS
+            return
         try:
             self._registrar.execute(qp, wqe)
         except OperationError as error:
@@ -170,7 +175,7 @@ class Requester:
             if "send-inv-also-at-requester" in self._faults:
                 self._registrar.invalidate_by_index(wqe.invalidate_rkey)
         wqe.last_psn = (psn + span - 1) & MASK
-        outbound.psn = (psn + span) & MASK
+        outbound.psn = psn + span if "numbers-outgrow-their-bits" in self._faults else (psn + span) & MASK
 
 
 def _segments(wqe: Wqe, psn: int, life: int, data: bytes, mtu: int) -> tuple[Request, ...]:

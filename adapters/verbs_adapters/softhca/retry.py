@@ -44,8 +44,14 @@ class Retry:
     """When the requester sends again, and when it gives up."""
 
     def __init__(
-        self, clock: Clock, wake: Callable[[QueuePair | None], None], completer: Completer, stream: Stream
+        self,
+        clock: Clock,
+        wake: Callable[[QueuePair | None], None],
+        completer: Completer,
+        stream: Stream,
+        faults: frozenset[str],
     ) -> None:
+        self._faults = faults
         self._clock = clock
         self.wake = wake
         self._completer = completer
@@ -77,7 +83,7 @@ class Retry:
         outbound = qp.outbound
         outbound.tries += 1
         outbound.retrying = True
-        if outbound.tries <= qp.path.retries:
+        if outbound.tries <= qp.path.retries and "lost-packet-is-fatal" not in self._faults:
             self._go_back(qp)
         elif self._stream.exists:
             self._completer.enter_error(qp)
@@ -106,6 +112,8 @@ class Retry:
     def not_ready(self, qp: QueuePair, timer: int) -> None:
         """The responder has no receive for the oldest unanswered request."""
         outbound, limit = qp.outbound, qp.path.rnr_retries
+        if "not-ready-counts-as-silence" in self._faults:
+            limit = qp.path.retries
         outbound.rnr_tries += 1
         self._go_back(qp)
         if limit == FOREVER:

@@ -29,6 +29,7 @@ SCRIPTS: dict[str, Script] = {
     "lost-refusal": Script("refusal", "lost", "what says that a request failed is lost"),
     "lost-read-response": Script("READ", "lost", "data of READs is lost"),
     "stale-read-response": Script("READ", "late twice", "data of READs comes at once and again much later"),
+    "duplicated-read-response": Script("READ", "twice", "data of READs comes twice"),
     "lost-atomic-response": Script("ATOMIC", "lost", "answers to atomics are lost"),
     "duplicated-atomic": Script("atomic", "twice", "atomics come twice"),
     "duplicated-request": Script("request", "twice", "packets of messages come twice"),

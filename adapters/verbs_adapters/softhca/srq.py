@@ -69,6 +69,8 @@ class Srqs:
         if limit > size or size < srq.used:
             if "refused-resize-takes-limit" in self._faults:
                 srq.limit = limit
+            if "refused-resize-drops-receives" in self._faults:
+                srq.receives.clear()
             raise Refused
         srq.size, srq.limit = size, limit
 
