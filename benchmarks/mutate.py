@@ -22,6 +22,8 @@ from mutation.mutant import ROOT, Mutant
 from mutation.outcome import Journal, OtherSources, Record, equivalents, record
 from mutation.page import data, page, summary
 
+from mutation import outcome
+
 COUNT = 400
 SEED = 1
 PAGE = ROOT / "docs" / "mutants.md"
@@ -40,7 +42,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("verbspec-results") / "mutants")
     parser.add_argument("--page", action="store_true", help=f"write {PAGE.name} and {DATA.name}")
     options = parser.parse_args(words)
-    drawn = draw(options.count, options.seed)
+    drawn = outcome.kept(
+        options.out, f"drawn-{options.count}-{options.seed}", lambda: draw(options.count, options.seed)
+    )
     mutants = [m for m in drawn.mutants if options.only in {"", m.group, m.module}]
     print(f"seed {options.seed}: {len(mutants)} mutants; passed over {dict(drawn.passed)}", flush=True)
     try:
@@ -78,9 +82,9 @@ def _is_wanted(known: Record | None, *, again: bool) -> bool:
 def _judge(todo: Sequence[Mutant], journal: Journal, options: argparse.Namespace) -> None:
     tell = lambda line: print(line, flush=True)  # noqa: E731
     bench = Bench(kept(CONDITIONS, options.out / "healthy.pickle", tell), seconds=options.seconds)
-    for number, (mutant, outcome) in enumerate(bench.judge_all(todo, options.jobs), 1):
-        journal.note(record(mutant, outcome))
-        print(f"{number:4} {mutant.name:32} {outcome.verdict:12} {outcome.seconds:6.2f} s  {outcome.by}", flush=True)
+    for number, (mutant, came) in enumerate(bench.judge_all(todo, options.jobs), 1):
+        journal.note(record(mutant, came))
+        print(f"{number:4} {mutant.name:32} {came.verdict:12} {came.seconds:6.2f} s  {came.by}", flush=True)
 
 
 if __name__ == "__main__":

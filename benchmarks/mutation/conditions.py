@@ -18,24 +18,23 @@ import hashlib
 import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
-from time import process_time
 from types import CodeType, FrameType
 from typing import Any
 
-from mutation.mutant import ROOT, SOURCES
+from mutation.mutant import SOURCES
 from verbs_adapters import registry
 from verbs_adapters.contract import Answer, Backend, Hello, Trouble, Value
 from verbs_conformance import program as programs
-from verbs_conformance.flipping import DEVICES
 from verbs_conformance.judge import Judge
-from verbs_conformance.program import Program
+from verbs_conformance.program import Program, full_steps
 from verbs_conformance.run import ROUNDS, Run, Settings
 from verbs_conformance.session import Engine
 from verbs_conformance.target import BUILT_IN, engine, load, offered
+from verbs_spec.profiles import capabilities, features
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +46,72 @@ class Condition:
     options: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        return " ".join((self.api, self.transport, *(f"-o {k}={v}" for k, v in self.options)))
+        told = [f"-o {k}={v}" for k, v in self.options if (k, v) not in OTHERWISE.items()]
+        otherwise = ["otherwise"] * (len(told) < len(self.options))
+        return " ".join((self.api, self.transport, *otherwise, *told))
 
     @property
     def all_options(self) -> dict[str, str]:
         """All that the adapter is given."""
         return {"api": self.api, "transport": self.transport, **dict(self.options)}
+
+
+OTHERWISE = {
+    "atomic_length": "LOC_LEN_ERR",
+    "bad_op_status": "LOC_PROT_ERR",
+    "bind_no_rights": "refuse",
+    "closed_window_inv": "accept",
+    "controlled_qkey": "refuse",
+    "cq_events": "merged",
+    "cq_slack": "3",
+    "dereg_bound": "accept",
+    "destroy_bound": "refuse",
+    "dma_lkey": "reserved",
+    "drain_event": "always",
+    "empty_reg": "accept",
+    "failed_send": "ERR",
+    "foreign_ah": "SUCCESS",
+    "idle_window_inv": "refuse",
+    "inline_slack": "8",
+    "key_byte": "zero",
+    "list_slack": "4",
+    "local_rkey": "zero",
+    "long_datagram": "LOC_LEN_ERR",
+    "malformed_bind": "post",
+    "map_read": "execute",
+    "masks": "uverbs",
+    "no_channel": "refuse",
+    "overrun": "sticky",
+    "poison": "true",
+    "post_bind_type_1": "refuse",
+    "psn": "ignore",
+    "purge_cqes": "true",
+    "qp_slack": "2",
+    "recv_check": "whole",
+    "refused_imm": "WR_FLUSH_ERR",
+    "reg_check": "post",
+    "rereg_key": "new",
+    "rereg_translation": "refuse",
+    "rq_slot": "consume",
+    "sge_slack": "1",
+    "send_inv_failure": "silent",
+    "short_receive": "use",
+    "sink_qp_right": "ignore",
+    "srq_limit_at_create": "take",
+    "srq_modify": "one",
+    "srq_slack": "2",
+    "stale_handle": "accept",
+    "stale_inv": "refuse",
+    "unaligned_atomic": "post",
+    "unread": "tell",
+}
+"""Of all that the sources leave free another choice than the usual one."""
+TIGHT = {"max_objects": "6", "max_pages": "4", "max_qp_wr": "8", "max_cqe": "16", "pace": "lazy"}
+EARLY = {"local_inv_early": "true", "no_receive": "wait", "failed_wr": "early", "pace": "eager"}
+
+
+def _otherwise(api: str, transport: str, more: Mapping[str, str]) -> Condition:
+    return Condition(api, transport, tuple({**OTHERWISE, **more}.items()))
 
 
 CONDITIONS = (
@@ -63,7 +122,10 @@ CONDITIONS = (
     Condition("linux-kernel-2008", "ib"),
     Condition("linux-kernel", "iwarp"),
     Condition("linux-user", "roce", (("wire", "rough"),)),
-    *(Condition("linux-user", "roce", tuple(options.items())) for options in DEVICES.values() if options),
+    _otherwise("linux-user", "roce", {"pace": "eager"}),
+    _otherwise("linux-kernel", "roce", TIGHT),
+    _otherwise("linux-kernel", "iwarp", EARLY),
+    Condition("linux-user", "roce", (("threads", "2"),)),
 )
 """The likelier to show something the sooner."""
 
@@ -74,6 +136,8 @@ class Item:
 
     condition: int
     program: str
+    text: str
+    """What tells the program, with its fixture, from another one of that name."""
     seed: int
     seconds: float
     fired: frozenset[str]
@@ -89,10 +153,6 @@ class Healthy:
     items: list[Item] = field(default_factory=list)
     at_import: set[tuple[str, int]] = field(default_factory=set)
     """The lines that are executed whatever is done."""
-
-
-class Unhealthy(Exception):
-    """The unchanged device fails: no mutant can be judged."""
 
 
 class Tracer:
@@ -154,75 +214,91 @@ class Traced:
 
 
 def kept(conditions: Sequence[Condition], file: Path, tell: Callable[[str], None]) -> Healthy:
-    """What the healthy device does under these conditions, from the file if nothing has changed since it was kept."""
+    """What the healthy device does under these conditions; what the file has of it already is not done again."""
     digest = _digest(conditions)
+    before = found = Healthy()
     if file.exists():
-        known, found = pickle.loads(file.read_bytes())  # noqa: S301 - our own file, in the folder of our own run
-        if known == digest and isinstance(found, Healthy):
-            return found
-    found = healthy(conditions, tell)
+        of, known = pickle.loads(file.read_bytes())  # noqa: S301 - our own file, in the folder of our own run
+        if of == digest and isinstance(known, Healthy):
+            before = known
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(pickle.dumps((digest, found)))
+    for found in healthy(conditions, tell, before=before):
+        if len(found.items) > len(before.items):
+            file.write_bytes(pickle.dumps((digest, found)))
     return found
 
 
 def healthy(
-    conditions: Sequence[Condition], tell: Callable[[str], None], only: frozenset[str] | None = None
-) -> Healthy:
-    """What the healthy device does under these conditions, in all written programs or in those of these names."""
+    conditions: Sequence[Condition],
+    tell: Callable[[str], None],
+    only: frozenset[str] | None = None,
+    before: Healthy | None = None,
+) -> Iterator[Healthy]:
+    """What the healthy device does in all written programs, or in those of these names, as each condition is added."""
     found = Healthy()
-    with get_context("fork").Pool(1, maxtasksperchild=1) as pool:
-        for number, condition in enumerate(conditions):
-            tell(f"the healthy device: {condition}")
-            hello, items, at_import = pool.apply(_run, (number, condition, only))
-            found.hello[condition] = hello
-            found.items += items
-            found.at_import |= at_import
-    return found
+    for number, condition in enumerate(conditions):
+        known = [i for i in before.items if i.condition == number] if before is not None else []
+        tell(f"the healthy device: {condition}")
+        with get_context("fork").Pool(1, maxtasksperchild=1) as pool:
+            hello, items, at_import, failed = pool.apply(_run, (number, condition, only, known))
+        for each in failed:
+            tell(f"left out: {each}")
+        found.hello[condition] = hello
+        found.items += items
+        found.at_import |= at_import
+        yield found
 
 
 def _digest(conditions: Sequence[Condition]) -> str:
-    """What the healthy device's record depends on."""
-    parts = [str(c) for c in conditions]
-    for folder in ("adapters/verbs_adapters/softhca", "spec/verbs_spec", "reference", "conformance/verbs_conformance"):
-        parts += [hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(_files(ROOT / folder))]
+    """What the lines that a program executes depend on, besides the program."""
+    parts = [str(c.all_options) for c in conditions]
+    parts += [p.read_text(encoding="utf-8") for p in sorted(SOURCES.glob("*.py"))]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    return (p for p in folder.rglob("*") if p.suffix in {".py", ".yaml"})
-
-
 def _run(
-    number: int, condition: Condition, only: frozenset[str] | None
-) -> tuple[Hello, list[Item], set[tuple[str, int]]]:
-    """Run the written programs on the healthy device, in a process that has not imported it."""
+    number: int, condition: Condition, only: frozenset[str] | None, known: Sequence[Item]
+) -> tuple[Hello, list[Item], set[tuple[str, int]], list[str]]:
+    """Run the written programs that are not known on the healthy device, in a process that has not imported it."""
     tracer = Tracer()
     with tracer:
         device = registry.create(BUILT_IN, condition.all_options)
-    at_import, hello = tracer.lines, device.hello()
+        hello = device.hello()
+    at_import = tracer.lines
     backend = Traced(device, tracer)
     judge = Judge(engine_of(condition, hello), backend, hello, programs.fixtures())
-    items = []
+    items, failed = [], []
     run = Run(judge.engine, backend, hello, Settings(condition.api, condition.transport))
     for program in run.programs():
         if only is not None and program.name not in only:
             continue
+        text = _text(program)
+        same = [i for i in known if i.program == program.name and i.text == text]
+        if same:
+            items += same
+            continue
         first, *others = seeds(program)
         tracer.lines = set()
-        began = process_time()
         done = judge.run(program, first)
         if done.broken:
-            raise Unhealthy(f"{program.name} fails on the healthy device ({condition}, seed {first}): {done.reason}")
-        seconds, fired = process_time() - began, frozenset(done.fired)
-        lines = frozenset(tracer.lines - at_import)
-        items += [Item(number, program.name, seed, seconds, fired, lines) for seed in (first, *others)]
-    return hello, items, at_import
+            failed.append(f"{program.name} fails, seed {first}: {', '.join(done.suspects)} {done.reason}")
+            continue
+        lines, fired = frozenset(tracer.lines - at_import), frozenset(done.fired)
+        made = Item(number, program.name, text, first, done.seconds, fired, lines)
+        items += [made, *(replace(made, seed=seed) for seed in others)]
+    return hello, items, at_import, failed
+
+
+def _text(program: Program) -> str:
+    before, _ = full_steps(program, programs.fixtures())
+    return hashlib.sha256("\n".join((program.to_yaml(), *map(str, before))).encode()).hexdigest()
 
 
 def engine_of(condition: Condition, hello: Hello) -> Engine:
-    """The engine that judges a device under a condition."""
-    return engine(condition.api, condition.transport, offered(load(), hello))
+    """The engine that judges a device under a condition, with all features that it declares, drafts among them."""
+    spec = load()
+    declared = [f for f in features(spec) if not set(capabilities(spec, f)).isdisjoint(hello.capabilities)]
+    return engine(condition.api, condition.transport, offered(spec, hello, declared))
 
 
 @cache

@@ -22,7 +22,7 @@ from mutation.mutant import SOURCES, Drawn, Mutant, mutant
 from mutation.plain import reason
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "engine": ("engine", "clock", "device", "objects", "port"),
+    "engine": ("engine", "clock", "device", "objects"),
     "key": ("keys", "access", "region", "regions", "registrar", "mapping", "memory", "overlapped"),
     "window": ("mw", "windows", "networkdirect", "winverbs"),
     "queue": ("queue", "qp", "pairs", "posting", "srq", "transitions", "attributes", "connection"),
@@ -32,8 +32,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "completion": ("cq", "channel", "completer", "event", "words"),
 }
-"""The modules of each group.  Those in none read options (``options``, ``capabilities``, ``arguments``), list faults
-and scripts, or run the engine in threads, which is judged by chance alone."""
+"""The modules of each group.  Those in none read options (``options``, ``capabilities``, ``arguments``), tell of ports
+by verbs that the specification does not have (``port``), list faults and scripts, or run the engine in threads, which
+is judged by chance alone."""
 
 
 @dataclass(frozen=True, slots=True)

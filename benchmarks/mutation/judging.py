@@ -47,7 +47,7 @@ DRAWN = 0.4
 """The share of it that is kept for drawn programs."""
 HANG = 5.0
 """Of processor time, after which a program that has not ended never will; written ones take a hundredth of a second."""
-WAIT = 300.0
+WAIT = 120.0
 """Seconds after which a process that does nothing is ended."""
 MEMORY = 4 << 30
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import msgspec
 
 from mutation.judging import Outcome
-from mutation.mutant import SOURCES, Mutant
+from mutation.mutant import SOURCES, Drawn, Mutant
 
 
 class OtherSources(Exception):
@@ -95,6 +96,19 @@ def _records(lines: Sequence[bytes]) -> Iterator[Record]:
         except msgspec.DecodeError:
             if place < len(lines) - 1:
                 raise
+
+
+def kept(folder: Path, name: str, make: Callable[[], Drawn]) -> Drawn:
+    """What was drawn from these sources, from a file of the run's folder if it was drawn before: it takes a minute."""
+    file = folder / f"{name}-{digest()}.pickle"
+    if file.exists():
+        found = pickle.loads(file.read_bytes())  # noqa: S301 - our own file, in the folder of our own run
+        assert isinstance(found, Drawn)
+        return found
+    drawn = make()
+    folder.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(pickle.dumps(drawn))
+    return drawn
 
 
 class Equivalent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -94,8 +94,8 @@ def page(measured: Mapping[str, Any]) -> str:
         "conformance run makes: the written programs that execute the changed lines, then drawn ones, at most "
         f"{measured['most_seconds']:.0f} s of processor time in all. The runs are those of {measured['conditions']}."
         f"\n\nPassed over while drawing: {passed}. mutmut itself leaves out annotations, decorators and decorated "
-        "functions. Modules that are in no group: options, capabilities, arguments, faults, scripts, threads, and the "
-        "package's own.\n\n"
+        "functions. Modules that are in no group: options, capabilities, arguments, port, faults, scripts, threads, "
+        "and the package's own.\n\n"
     )
     return head + "\n".join([*summary(measured), "", *_table(found), "", *_survivors(found)]) + "\n"
 
