@@ -3,7 +3,8 @@
 Theory of operation
 -------------------
 The device does not change with the specification, so each program is run on it once; the answers are recorded and
-played back to the judge of each flipped specification, the likeliest program first, until one is refused.  A
+played back to the judge of each flipped specification, the likeliest program first, until one is refused and the
+flipped rule is among its suspects.  A
 ``Bench`` holds the records of one device under one API; it makes a record when it is first asked for one.
 
 The programs are the shipped ones; to those likeliest to show a flip that they do not show, an ending is added
@@ -216,7 +217,7 @@ class Bench:
     def records(self) -> list[Record]:
         """The shipped programs of the profiles, each run once; with features, those that need one of them."""
         shipped = program.shipped("programs")
-        there = (p for p in shipped if p.under(self.spec) and not p.peril and (p.feature or not self.home.features))
+        there = (p for p in shipped if p.under(self.spec) and (p.feature or not self.home.features))
         return [self._run(each).record(each) for each in there]
 
     def _run(self, each: Program) -> _Runs:
@@ -273,11 +274,13 @@ class Bench:
         return dict(Counter(fired for r in without for fired in r.rules))
 
     def trial(self, flip: Flip, most: int = MOST) -> Result:
-        """Judge again until a program shows the flip; ``most`` says how many are tried."""
+        """Judge again until a program shows the flip and has its rule suspected; ``most`` says how many are tried.
+
+        One that shows it and has others suspected decides only where no other does better: a run reports them all."""
         engine = Engine(Model(apply(self.spec, flip), self.engine.model), self.engine)
         judges: dict[int, Judge] = {}
         passed = self.passed_without(flip.rules)
-        shown = Result(flip)
+        shown = blamed = Result(flip)
         likely = self.likely(flip.rules, most)
         ends = (self._ended(record) for record in likely[:ENDED] if not record.breach)
         for judged, record in enumerate(itertools.chain(likely, self._featureless(flip.rules, most), ends), 1):
@@ -288,14 +291,17 @@ class Bench:
             done = _again(judge, record)
             if done.refused is not None:
                 named = not flip.rules.isdisjoint(done.suspects)
-                return Result(flip, record.program.name, done.suspects, named, judged)
+                if named:
+                    return Result(flip, record.program.name, done.suspects, named, judged)
+                blamed = blamed if blamed.seen else Result(flip, record.program.name, done.suspects, named, judged)
+                continue
             if "prefer" in flip.changes and flip.rule in done.deviations:
                 return Result(flip, record.program.name, (flip.rule,), True, judged)
             if "undefined" in flip.changes and flip.rule not in done.fired:
                 return Result(flip, record.program.name, (), True, judged)
             if not shown.seen and _duty_moved(record, done):
                 shown = Result(flip, record.program.name, (), True, judged)
-        return shown
+        return shown if shown.seen else blamed
 
     # -- choices ---------------------------------------------------------------------------------
 

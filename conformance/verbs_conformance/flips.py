@@ -28,11 +28,12 @@ from __future__ import annotations
 import ast
 import copy
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from verbs_conformance.bodies import Body, at, paths, replaced, with_keyword
 from verbs_spec.document import CallRule, Rule, Spec, StepRule
 from verbs_spec.text import Text
 
@@ -86,9 +87,6 @@ def apply(spec: Spec, flip: Flip) -> Spec:
     )
 
 
-Body = list[ast.stmt]
-
-
 class _Maker:
     """Makes the flips of one specification."""
 
@@ -118,7 +116,8 @@ class _Maker:
             if isinstance(rule, StepRule):
                 body = self._unfolded(body)
             for what, changed in self._effects(body, self._progress(rule, body)):
-                yield self._with_effect(rule, what, changed)
+                if not isinstance(rule, StepRule) or not all(isinstance(s, ast.Pass) for s in changed):
+                    yield self._with_effect(rule, what, changed)  # a step that does nothing could be taken for ever
             yield from self._added(rule, body)
         else:
             yield from self._added(rule, [])
@@ -166,16 +165,20 @@ class _Maker:
 
     def _effects(self, body: Body, is_progress: Callable[[ast.stmt], bool]) -> Iterator[tuple[str, Body]]:
         """Each statement, wherever it stands, left out, changed or done twice."""
-        for path in _paths(body):
-            stmt = _at(body, path)
-            if isinstance(stmt, ast.Pass) or is_progress(stmt):
+        for path in paths(body):
+            stmt = at(body, path)
+            if self._idle([stmt]) or is_progress(stmt):
                 continue
             if not _calls(stmt, "new") and not _names(stmt):
-                yield f"without {_short(stmt)!r}", _replaced(body, path, [])
+                yield f"without {_short(stmt)!r}", replaced(body, path, [])
             if _calls(stmt, "push") and not isinstance(stmt, ast.If):
-                yield f"twice {_short(stmt)!r}", _replaced(body, path, [stmt, stmt])
+                yield f"twice {_short(stmt)!r}", replaced(body, path, [stmt, stmt])
             for what, changed in self._changed(stmt):
-                yield what, _replaced(body, path, [changed])
+                yield what, replaced(body, path, [changed])
+
+    def _idle(self, body: Body) -> bool:
+        """Whether statements do nothing: they give names, or call procedures that are empty under these profiles."""
+        return all(isinstance(s, ast.Pass) or _local(s) for s in self._unfolded(body))
 
     def _changed(self, stmt: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
         """The statement with another value."""
@@ -195,7 +198,7 @@ class _Maker:
                     value = self._other_value(kind, keyword.value)
                     if value is not None:
                         what = f"{call.func.id} with {keyword.arg}={ast.unparse(value)} for {shown!r}"
-                        yield what, _with_keyword(stmt, call, i, value)
+                        yield what, with_keyword(stmt, call, i, value)
 
     def _other_value(self, kind: str, value: ast.expr) -> ast.expr | None:
         if kind == "nat":
@@ -260,7 +263,7 @@ class _Maker:
                 if other.cause is None and other.do is not None and str(other.do) not in texts:
                     texts.add(str(other.do))
                     made = self._without_results(other, self._unfolded(_statements(other.do)))
-                    if made:
+                    if not self._idle(made):
                         yield self._with_effect(rule, f"with the effect of {other.id}", [*body, *made])
             return
         if any(_calls(s, "delete") for s in body):
@@ -371,44 +374,6 @@ def _names(stmt: ast.stmt) -> bool:
     return isinstance(stmt, ast.Assign) and any(isinstance(target, ast.Name) for target in stmt.targets)
 
 
-# -- places in a body: an index, and for what stands in a branch the branch's field and so on -------
-
-Path = tuple[tuple[str, int], ...]
-
-
-def _paths(body: Iterable[ast.stmt], field: str = "body") -> Iterator[Path]:
-    for i, stmt in enumerate(body):
-        here = (field, i)
-        yield (here,)
-        if isinstance(stmt, ast.If):
-            for inner in ("body", "orelse"):
-                yield from ((here, *rest) for rest in _paths(getattr(stmt, inner), inner))
-
-
-def _at(body: Body, path: Path) -> ast.stmt:
-    stmt = body[path[0][1]]
-    for field, i in path[1:]:
-        stmt = getattr(stmt, field)[i]
-    return stmt
-
-
-def _replaced(body: Body, path: Path, by: Body) -> Body:
-    """The body with other statements at a place."""
-    (_, i), *rest = path
-    if rest:
-        owner = copy.copy(body[i])
-        field = rest[0][0]
-        inner = _replaced(getattr(owner, field), tuple(rest), by)
-        setattr(owner, field, inner or ([ast.Pass()] if field == "body" else []))
-        by = [owner]
-    return [*body[:i], *by, *body[i + 1 :]]
-
-
-def _with_keyword(stmt: ast.stmt, call: ast.Call, index: int, value: ast.expr) -> ast.stmt:
-    """The statement with another value of a keyword of a call in it."""
-    kept = call.keywords
-    call.keywords = [*kept[:index], ast.keyword(kept[index].arg, value), *kept[index + 1 :]]
-    try:
-        return copy.deepcopy(stmt)
-    finally:
-        call.keywords = kept
+def _local(stmt: ast.stmt) -> bool:
+    """Whether the statement gives a name and makes nothing."""
+    return _names(stmt) and not _calls(stmt, "new")

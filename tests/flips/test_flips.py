@@ -28,8 +28,8 @@ from verbs_spec.document import CallRule, StepRule
 PARTS = 32
 """The flips are so many tests, which run side by side; neighbours have a home in common."""
 MOST_SUSPECTS = 5
-MOST_OPEN = 0.11
-"""A twentieth is the aim; what is open is listed."""
+MOST_OPEN = 0.01
+"""A twentieth was the aim; what is open is listed."""
 CHOOSING = (Home("linux-kernel"), Home("linux-kernel-2008"))
 """Where options of choices are shown to be taken, or listed."""
 
@@ -102,11 +102,12 @@ def test_each_field_of_an_outcome_is_flipped(home: Home) -> None:
     for flip in flips(home.spec):
         for name in flip.rules:
             changed.setdefault(name, set()).update(flip.changes)
+    empty = {str(d.name) for d in home.spec.defines.values() if str(d.body).strip() == "pass"}
     for rule in home.spec.rules.values():
         fields = {"returns", "outputs", "undefined", "do"}
         has = {f for f in fields if getattr(rule, f, None)}
-        body = _body(rule)
-        if all("new(" in ast.unparse(s) for s in body) or (isinstance(rule, StepRule) and len(body) == 1):
+        flippable = [x for x in map(ast.unparse, _body(rule)) if "new(" not in x and x.split("(")[0] not in empty]
+        if not flippable or (isinstance(rule, StepRule) and len(_body(rule)) == 1):
             has.discard("do")  # what follows names the new object; a step must take, or move on
         assert has <= changed.get(str(rule.id), set()), rule.id
 
