@@ -227,6 +227,8 @@ def test_the_device_answers_what_it_promises() -> None:
     rig = Rig(api="linux-user", max_qp_wr="77")
     told, promised = rig.do("query_device"), rig.hca.hello().limits
     assert told["max_qp_wr"] == 77
+    port = rig.do("query_port")
+    told |= {name: int(port[name].removeprefix("MTU_")) for name in ("max_mtu", "active_mtu")}
     assert promised.items() <= told.items()
     assert told["device_cap_flags"] & 1 << 13  # SRQ_RESIZE
     plain = Rig(api="linux-user", without="SRQ_RESIZE,ATOMIC").do("query_device")
@@ -243,3 +245,22 @@ def test_the_port_limits_the_path() -> None:
     mask = ["STATE", *sorted(STEPS["INIT", "RTR", "RC"].required)]
     assert rig.modify(mask, "RTR", path_mtu="MTU_4096") == "EINVAL"
     assert rig.modify(mask, "RTR", path_mtu="MTU_2048") == "0"
+
+
+@pytest.mark.parametrize(
+    ("bound", "refused", "told"),
+    [
+        ("active", ("MTU_2048", "MTU_4096"), "MTU_1024"),
+        ("largest", ("MTU_4096",), "MTU_1024"),
+        ("any", (), "MTU_1024"),
+    ],
+)
+def test_a_path_that_the_link_is_too_small_for(bound: str, refused: tuple[str, ...], told: str) -> None:
+    """Drivers compare with the active MTU (hns), with the largest (rxe), or with none and cut (rdmavt)."""
+    mask = ["STATE", *sorted(STEPS["INIT", "RTR", "RC"].required)]
+    for path_mtu in ("MTU_2048", "MTU_4096"):
+        rig = Masked("INIT", port_mtu="MTU_2048", active_mtu="MTU_1024", path_mtu_bound=bound)
+        result = rig.modify(mask, "RTR", path_mtu=path_mtu)
+        assert result == ("EINVAL" if path_mtu in refused else "0")
+        if result == "0":
+            assert rig.query("PATH_MTU")["path_mtu"] == told

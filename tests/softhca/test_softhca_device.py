@@ -268,7 +268,7 @@ def test_what_a_driver_would_refuse() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"speed": "1"}, "no option 'speed'. Known: also, api"),
+        ({"speed": "1"}, "no option 'speed'. Known: active_mtu, also, api"),
         ({"pace": "laz"}, r"no value 'laz'\. Known: random, lazy, eager; did you mean 'lazy'\?"),
         ({"max_cqe": "-1"}, "natural number"),
         ({"api": "winverbs", "personality": "linux-user"}, "they are one option"),

@@ -84,8 +84,9 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
 
     ``capabilities`` names optional features; ``api`` and ``transport`` the profiles it can be judged
     under, the preferred one first; ``limits`` device attributes by their verbs name (``max_qp_wr``,
-    ``max_fast_reg_page_list_len``, ...), each a promise.  A backend with several devices, on one host or on
-    more, tells of those beyond the first in ``others``; the parameter `hca` of a verb counts them from 1.
+    ``max_fast_reg_page_list_len``, ...), each a promise; ``max_mtu`` and ``active_mtu`` are those of the port,
+    in bytes.  A backend with several devices, on one host or on more, tells of those beyond the first in
+    ``others``; the parameter `hca` of a verb counts them from 1.
     """
 
     contract: str

@@ -18,13 +18,12 @@ from functools import cache
 from typing import Any
 
 from verbs_adapters.softhca.arguments import Refused
-from verbs_adapters.softhca.options import Settings
+from verbs_adapters.softhca.options import MTUS, Settings
 
 PORTS = PKEYS = GIDS = LID = 1
 GID = "fe800000000000000002c9fffe000001"
 PSN_BITS = 24
 CONTROLLED = 1 << 31  # Q_Keys from here on are for the privileged
-MTUS = ("MTU_256", "MTU_512", "MTU_1024", "MTU_2048", "MTU_4096")
 MIGRATION = ("MIGRATED", "REARM", "ARMED")
 ADDRESS = ("dlid", "sl", "sgid_index", "hop_limit", "is_global", "dgid")
 CAPS = ("max_send_wr", "max_recv_wr", "max_send_sge", "max_recv_sge", "max_inline_data")
@@ -114,6 +113,8 @@ def chosen(bits: frozenset[str], args: Mapping[str, Any], settings: Settings) ->
     for name in values.keys() & args.keys():
         values[name] = args[name]
         _check(name, args[name], settings)
+    if "path_mtu" in values and "any-path-mtu" not in settings.fault:
+        values["path_mtu"] = min(values["path_mtu"], active_mtu(settings), key=MTUS.index)
     for name in ("rq_psn", "sq_psn"):
         if name in values:
             values[name] &= (1 << PSN_BITS) - 1
@@ -133,11 +134,21 @@ def _check(name: str, value: Any, settings: Settings) -> None:
     elif name in ENUMERATORS:
         fits = value in ENUMERATORS[name]
     elif name == "path_mtu":
-        most = len(MTUS) if "any-path-mtu" in settings.fault else MTUS.index(settings.port_mtu) + 1
-        fits = value in MTUS[:most]
+        fits = value in MTUS[: MTUS.index(_largest_path_mtu(settings)) + 1]
     elif name in ("max_rd_atomic", "max_dest_rd_atomic"):
         fits = value <= settings.max_rd_atomic
     else:
         fits = name != "dgid" or len(value) == len(USUAL["dgid"])
     if not fits:
         raise Refused
+
+
+def active_mtu(settings: Settings) -> str:
+    """The MTU of the port's link, which no packet exceeds."""
+    return min(settings.active_mtu, settings.port_mtu, key=MTUS.index)
+
+
+def _largest_path_mtu(settings: Settings) -> str:
+    if "any-path-mtu" in settings.fault:
+        return MTUS[-1]
+    return {"active": active_mtu(settings), "largest": settings.port_mtu, "any": MTUS[-1]}[settings.path_mtu_bound]

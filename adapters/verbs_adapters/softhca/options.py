@@ -20,6 +20,8 @@ from verbs_adapters.contract import CAPABILITIES, UsageError
 from verbs_adapters.softhca.faults import FAULTS
 from verbs_adapters.softhca.scripts import SCRIPTS
 
+MTUS = tuple(f"MTU_{1 << shift}" for shift in range(8, 13))
+
 
 class Option(msgspec.Struct, frozen=True):
     """One option: its default, its known values (none named: any natural number), and what it does."""
@@ -71,13 +73,19 @@ OPTIONS: dict[str, Option] = {
     "inline_slack": Option("0", (), "bytes of inline data that a queue pair takes beyond what was asked"),
     "max_sge_rd": Option("2", (), "sinks that one READ may have; on iWARP many devices take 1"),
     "retries": Option("7", (), "how often a request is sent again to a peer that does not answer"),
-    "mtu": Option("MTU_1024", tuple(f"MTU_{1 << at}" for at in range(8, 13)), "the usual path MTU of a connection"),
+    "mtu": Option("MTU_1024", MTUS, "the usual path MTU of a connection"),
     "wire": Option(
         "healthy",
         ("healthy", "rough", *SCRIPTS),
         "healthy, or rough by chance, or a script: packets of one kind are lost, come twice or come late; not on iwarp",
     ),
-    "port_mtu": Option("MTU_4096", tuple(f"MTU_{1 << at}" for at in range(8, 13)), "the largest path MTU"),
+    "port_mtu": Option("MTU_4096", MTUS, "the largest MTU that the port can have"),
+    "active_mtu": Option("MTU_4096", MTUS, "the MTU of the port's link, if `port_mtu` is not below it"),
+    "path_mtu_bound": Option(
+        "active",
+        ("active", "largest", "any"),
+        "up to which MTU a path MTU is taken: the active one, the port's, any; packets are of the active one at most",
+    ),
     # -- what the sources leave open ---------------------------------------------------------------
     "stale_inv": Option("accept", ("accept", "refuse"), "LOCAL_INV of an INVALID region with another key byte"),
     "local_inv_early": Option(
@@ -255,6 +263,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     mtu: str
     wire: str
     port_mtu: str
+    active_mtu: str
+    path_mtu_bound: str
     stale_inv: str
     local_inv_early: bool
     bad_op_status: str

@@ -2,8 +2,9 @@
 
 Theory of operation
 -------------------
-There is one port, with one GID and one P_Key, and it is always active.  Its MTU (option ``port_mtu``) is the largest
-that a path may have.  What ``hello`` promises as limits is what ``query_device`` answers.
+There is one port, with one GID and one P_Key, and it is always active.  ``port_mtu`` is the largest MTU that it can
+have, ``active_mtu`` the one that its link has.  What ``hello`` promises as limits is what ``query_device`` and
+``query_port`` answer, the MTUs in bytes.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Any
 
 from verbs_adapters.contract import VERBS
 from verbs_adapters.softhca.arguments import Refused
-from verbs_adapters.softhca.attributes import GID, GIDS, LID, PKEYS, PORTS
+from verbs_adapters.softhca.attributes import GID, GIDS, LID, PKEYS, PORTS, active_mtu
 from verbs_adapters.softhca.capabilities import OF_PROCESS
+from verbs_adapters.softhca.connection import MTUS as MTU_BYTES
 from verbs_adapters.softhca.memory import MAX_BUFFER
 from verbs_adapters.softhca.objects import Objects
 from verbs_adapters.softhca.options import Settings
@@ -50,6 +52,8 @@ def limits(settings: Settings, names: Collection[str]) -> dict[str, int]:
         "max_qp_init_rd_atom": settings.max_rd_atomic,
         "max_pkeys": PKEYS,
         "phys_port_cnt": PORTS,
+        "max_mtu": MTU_BYTES[settings.port_mtu],
+        "active_mtu": MTU_BYTES[active_mtu(settings)],
     }
     if settings.api in OF_PROCESS:
         return {**common, "max_mr_size": MAX_BUFFER}
@@ -85,7 +89,7 @@ class Ports:
         return {
             "state": "PORT_ACTIVE",
             "max_mtu": self._settings.port_mtu,
-            "active_mtu": self._settings.port_mtu,
+            "active_mtu": active_mtu(self._settings),
             "link_layer": LINK_LAYERS[self._settings.transport],
             "lid": LID if ib else 0,
             "sm_lid": LID if ib else 0,

@@ -21,6 +21,7 @@ When one fails, nothing further is fetched or sent; it reports when everything b
 from __future__ import annotations
 
 from verbs_adapters.softhca.access import Piece, Protection, ProtectionError
+from verbs_adapters.softhca.attributes import active_mtu
 from verbs_adapters.softhca.completer import SUCCESS
 from verbs_adapters.softhca.connection import MTUS
 from verbs_adapters.softhca.memory import BusFault
@@ -147,7 +148,7 @@ class Requester:
         """Whether a datagram goes on the wire; if not, it has failed, or seems to have been sent."""
         if wqe.ah is None or wqe.ah.pd is not qp.pd:
             status = self._settings.foreign_ah
-        elif wqe.length > MTUS[self._settings.port_mtu]:
+        elif wqe.length > MTUS[active_mtu(self._settings)]:
             status = self._settings.long_datagram
         else:
             return True

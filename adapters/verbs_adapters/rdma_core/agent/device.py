@@ -130,6 +130,7 @@ class Opened:
             for name in (field[0] for field in DeviceAttr._fields_)
             if name.startswith(("max_", "phys_port_cnt")) and getattr(self.attr, name) >= 0
         }
+        limits |= {name: 128 << getattr(self.port, name) for name in ("max_mtu", "active_mtu")}
         return {
             "contract": CONTRACT,
             "name": "rdma-core",
