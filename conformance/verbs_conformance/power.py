@@ -127,13 +127,16 @@ def detect(task: Task) -> Caught | None:
     return None
 
 
-def judge_of(fault: str) -> Judge:
-    """A judge of the built-in device with this fault, under the API and the features of the program that pins it."""
+def judge_of(fault: str, *, healthy: bool = False) -> Judge:
+    """A judge of the built-in device with this fault, under the API and the features of the program that pins it.
+
+    A healthy device has all that the fault needs and not the fault."""
     pin = faults.pins().get(fault)
     pinned = [p for p in programs.shipped("programs") if pin is not None and p.name == pin.program]
     asked = pinned[0].feature if pinned else ()
     api = next((a for p in pinned for a in p.api), "linux-user" if asked else "linux-kernel")
-    backend = registry.create(BUILT_IN, {"api": api, **faults.known()[fault].needs, "fault": fault})
+    broken = {} if healthy else {"fault": fault}
+    backend = registry.create(BUILT_IN, {"api": api, **faults.known()[fault].needs, **broken})
     hello = backend.hello()
     judged = engine(hello.api[0], hello.transport[0], offered(load(), hello, asked))
     return Judge(judged, backend, hello, programs.fixtures())

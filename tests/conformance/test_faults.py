@@ -39,6 +39,7 @@ def test_each_fault_is_caught_or_has_a_reason() -> None:
     assert faults.pins().keys() | faults.unseen().keys() == faults.known().keys()
     assert not faults.pins().keys() & faults.unseen().keys()
     assert len(faults.unseen()) <= MOST_UNSEEN * len(faults.known())
+    assert {faults.known()[name].oracle for name in faults.unseen()} == {"S"}
 
 
 def test_programs_have_names_of_their_own() -> None:
@@ -78,3 +79,11 @@ def test_fault_is_caught_and_told_apart(fault: str) -> None:
 
     again = [transcript(judge.engine, judge.run(short.program, short.seed), full=True) for _ in range(2)]
     assert again[0] == again[1] == transcript(judge.engine, short, full=True)
+
+
+@pytest.mark.parametrize("fault", sorted(name for name in faults.pins() if faults.known()[name].needs.keys() - {"api"}))
+def test_what_a_fault_needs_is_no_fault(fault: str) -> None:
+    """A device that is set up as a fault needs, and has none, passes the program that catches the fault."""
+    judge = power.judge_of(fault, healthy=True)
+    program = _shipped()[faults.pins()[fault].program]
+    assert {judge.run(program, seed).verdict for seed in SEEDS} == {Verdict.PASS}

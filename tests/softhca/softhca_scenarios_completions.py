@@ -180,6 +180,10 @@ def old_entry(rig: Rig) -> Any:
     return [entry["qp_num"] == rig.qpn[rig.a] for entry in rig.poll_all(rig.scq)]
 
 
+def queue_of_no_entries(rig: Rig) -> Any:
+    return rig.result("create_cq", cqe=0)
+
+
 FLUSH_3: Any = ([(1, "WR_FLUSH_ERR"), (2, "WR_FLUSH_ERR"), (3, "WR_FLUSH_ERR")], [])
 FLUSH_2: Any = ([(1, "WR_FLUSH_ERR"), (2, "WR_FLUSH_ERR")], [])
 
@@ -212,6 +216,7 @@ CASES: dict[str, Case] = {
     "too-many-elements-taken": Case(send_too_many, "EINVAL"),
     "cleaning-takes-one-too-many": Case(neighbours, [(1, "SUCCESS"), (2, "SUCCESS")], {"purge_cqes": "true"}),
     "old-entry-names-new-pair": Case(old_entry, [True]),
+    "empty-queue-accepted": Case(queue_of_no_entries, "EINVAL"),
     "destroy-purges-whole-cq": Case(destroy_a_neighbour, GOOD),
 }
 """By fault."""

@@ -116,7 +116,12 @@ def read_of_an_unreliable_pair(rig: Rig) -> Any:
     return rig.post(rig.a, "RDMA_READ", sg_list=[], remote_addr=0, rkey=0)
 
 
+def send_nothing(rig: Rig) -> Any:
+    return rig.send(rig.a, 1)
+
+
 CASES: dict[str, Case] = {
+    "no-elements-refused": Case(send_nothing, "0"),
     "destroyed-pair-keeps-queues": Case(queues_after_their_pairs, "0"),
     "told-sizes-are-junk": Case(told_sizes, (3, 5)),
     "unknown-opcode-disappears": Case(read_of_an_unreliable_pair, "EINVAL", {"api": "linux-user"}),

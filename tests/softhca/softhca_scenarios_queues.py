@@ -124,11 +124,15 @@ def destroy_with_waiting_event(rig: Rig) -> Any:
     return rig.result("destroy_cq", cq=cq), rig.do("get_cq_event", channel=channel)["n"]
 
 
+def peer_told(rig: Rig) -> Any:
+    return told(rig, "DEST_QPN")["dest_qp_num"] == rig.qpn[rig.b]
+
+
 def crowded(rig: Rig) -> Any:
     for wr_id in range(3):
         rig.post(rig.a, "RDMA_WRITE", wr_id, sg_list=[], remote_addr=0, rkey=0)
     rig.do("settle")
-    return rig.result("resize_cq", cq=rig.scq, cqe=2)
+    return rig.result("resize_cq", cq=rig.scq, cqe=2), len(rig.poll_all(rig.scq))
 
 
 # -- shared receive queues --------------------------------------------------------------------------------
@@ -219,6 +223,18 @@ def error_on_shared(rig: Rig) -> Any:
     shared(rig)
     rig.move(rig.b, "ERR")
     return names(rig)
+
+
+def told_before_reported(rig: Rig) -> Any:
+    """Whether a receive is reported after the event that says that it was the last, and a poll that finds none."""
+    share(rig, shared(rig), 1, 2)
+    for wr_id in (1, 2):
+        rig.send(rig.a, wr_id)
+    for _ in range(3):  # each lets a little happen
+        rig.do("poll_cq", cq=rig.scq)
+    rig.move(rig.b, "ERR")
+    told, found = names(rig), rig.do("poll_cq", cq=rig.rcq)["n"]
+    return bool(told) and not found and bool(rig.got())
 
 
 def error_alone(rig: Rig) -> Any:
@@ -346,7 +362,9 @@ CASES: dict[str, Case] = {
     "arming-is-lowered": Case(events("arm", "arm solicited", "entry"), 1, USER),
     "unacknowledged-events-hold-nothing": Case(destroy_with_taken_event, (1, "EDEADLK"), USER),
     "events-outlive-their-queue": Case(destroy_with_waiting_event, ("0", 0), USER),
-    "shrink-below-entries-accepted": Case(crowded, "EINVAL", USER),
+    "shrink-loses-entries": Case(crowded, ("EINVAL", 3), USER),
+    "last-receive-told-early": Case(told_before_reported, False, USER),
+    "peer-number-cut": Case(peer_told, True, USER),
     "excess-attributes-taken": Case(excess, "EINVAL", USER),
     "too-deep-queue-accepted": Case(too_deep, "EINVAL", USER),
     "cleaning-hands-out-twice": Case(cleaned, True, {**USER, "purge_cqes": "true"}),

@@ -80,6 +80,18 @@ def message_without_receive(rig: Rig) -> Any:
     return rig.sent()
 
 
+def write_and_message_without_receive(rig: Rig) -> Any:
+    rig.write(0, 0, 0)
+    rig.send(rig.a, 2)
+    return rig.sent()
+
+
+def invalidate_nothing(rig: Rig) -> Any:
+    rig.recv(rig.b, 1)
+    rig.post(rig.a, "SEND_WITH_INV", sg_list=[], invalidate_rkey=0xBAD00)
+    return rig.sent(), rig.got()
+
+
 def long_pattern(rig: Rig) -> bytes:
     pattern = bytes(at // 7 % 256 for at in range(LONG))
     rig.put(PAGE, pattern)
@@ -159,6 +171,12 @@ CASES: dict[str, Case] = {
         long_read, ("SUCCESS", LONG, True), {**USER, "wire": "duplicated-read-response"}
     ),
     "last-packet-not-counted": Case(long_read, ("SUCCESS", LONG, True), USER),
+    "duplicate-atomic-answered-anew": Case(old_number, (GOOD, NUMBER), {**USER, "wire": "lost-atomic-response"}),
+    "rest-of-read-begins-anew": Case(long_read, ("SUCCESS", LONG, True), {**USER, "wire": "lost-rest-of-read"}),
+    "any-acknowledgement-will-do": Case(
+        write_and_message_without_receive, GOOD, {**USER, "wire": "duplicated-acknowledgement"}
+    ),
+    "unknown-key-invalidated": Case(invalidate_nothing, ([(1, "REM_ACCESS_ERR")], [(1, "REM_INV_REQ_ERR")])),
     "lost-packet-is-fatal": Case(three_writes, THREE, {**USER, "wire": "lost-request"}),
     "missing-packet-unnoticed": Case(long_write, (GOOD, True), {**USER, "wire": "lost-middle"}),
     "immediate-bytes-swapped": Case(immediate, [0x01020304], USER),

@@ -35,6 +35,8 @@ class Answers:
         """Take the next response."""
         response = qp.lanes.responses.popleft()
         unacked = qp.unacked
+        if "any-acknowledgement-will-do" in self._faults and unacked and unacked[0].opcode not in ANSWERED:
+            response.psn = unacked[0].last_psn
         while unacked and response.psn != unacked[0].last_psn and distance(response.psn, unacked[0].last_psn) > 0:
             if unacked[0].opcode in ANSWERED:
                 self._retry.missing(qp)

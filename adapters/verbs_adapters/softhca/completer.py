@@ -123,7 +123,7 @@ class Completer:
         if "message-completes-every-receive" in faults and qp.received:
             qp.received.extend([(wqe, qp.received[-1][1]) for wqe in qp.receives])
             qp.receives.clear()
-        while qp.received:
+        while qp.received and "last-receive-told-early" not in faults:
             self.retire_receive(qp)
         while qp.started and qp.started[0].status and not failed:
             failed = qp.started[0].status != SUCCESS

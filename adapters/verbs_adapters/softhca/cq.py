@@ -9,6 +9,8 @@ the limit and nothing else; it cannot go below what the queue holds.
 
 from __future__ import annotations
 
+from collections import deque
+from itertools import islice
 from typing import Any
 
 from verbs_adapters.softhca.arguments import Refused
@@ -30,7 +32,8 @@ class Cqs:
 
     def create_cq(self, args: Args) -> Args:
         too_deep = args["cqe"] > self._settings.max_cqe and "too-deep-queue-accepted" not in self._faults
-        if not args["cqe"] or too_deep:
+        empty = not args["cqe"] and "empty-queue-accepted" not in self._faults
+        if empty or too_deep:
             raise Refused
         channel = find(self._objects.channels, args["channel"]) if args.get("channel") else None
         if args.get("comp_vector", 0) >= VECTORS:
@@ -57,8 +60,9 @@ class Cqs:
 
     def resize_cq(self, args: Args) -> Args:
         cq = find(self._objects.cqs, args["cq"])
-        least = 1 if "shrink-below-entries-accepted" in self._faults else max(1, len(cq.entries))
-        if not least <= args["cqe"] <= self._settings.max_cqe:
+        if "shrink-loses-entries" in self._faults:
+            cq.entries = deque(islice(cq.entries, args["cqe"]))
+        if not max(1, len(cq.entries)) <= args["cqe"] <= self._settings.max_cqe:
             raise Refused
         if "resize-disarms" in self._faults:
             cq.armed = 0

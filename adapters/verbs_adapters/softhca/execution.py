@@ -129,7 +129,7 @@ class Execution:
             old = old[::-1]
         if "atomic-keeps-completion-queue" in self._faults:
             qp.recv_cq.users += 1
-        qp.inbound.remember(request.psn, old)
+        qp.inbound.remember(request.psn, new if "duplicate-atomic-answered-anew" in self._faults else old)
         return Response(wqe, request.psn, SUCCESS, old)
 
     def _write_with_imm(self, qp: QueuePair, request: Request) -> Response | None:
@@ -200,7 +200,7 @@ class Execution:
 
         What was taken from a shared queue cannot go back (class D and E errors of ``rxe_resp.c``).
         """
-        if "too-long-datagram-is-an-error" in self._faults:
+        if "too-long-datagram-is-an-error" in self._faults and qp.type == "UD":
             self._completer.fail_receive(qp, receive, status)
             return
         if self._settings.short_receive == "use" or qp.srq is not None:

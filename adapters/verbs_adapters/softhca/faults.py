@@ -42,8 +42,8 @@ USER, ND = {"api": "linux-user"}, {"api": "networkdirect"}
 LAST_PSN = {**USER, "first_psn": "16777215"}
 
 
-def _wire(script: str) -> dict[str, str]:
-    return {**USER, "wire": script}
+def _on_wire(script: str, name: str, sentence: str) -> Fault:
+    return Fault(name, f"W-{script}", "H", sentence, {**USER, "wire": script})
 
 
 FAULTS: dict[str, Fault] = _table(
@@ -83,6 +83,7 @@ FAULTS: dict[str, Fault] = _table(
         Fault("key-leaks-before-reg", "B19", "H", "updating the handle's key byte changes the key in force"),
         Fault("local-inv-needs-remote-rights", "B20", "H", "LOCAL_INV fails without remote rights"),
         Fault("remote-inv-of-local-region", "B20", "H", "a peer can invalidate what has no remote rights"),
+        Fault("unknown-key-invalidated", "B53", "H", "a peer's invalidation of a key that names nothing succeeds"),
         Fault("reg-alternates-map-sets", "B22", "H", "registering twice uses the vector before the last"),
         Fault("reg-of-valid-accepted", "B23", "H", "a VALID region can be registered again"),
         Fault("failed-reg-leaks-reference", "B25", "S", "a failed REG_MR keeps the protection domain in use"),
@@ -147,6 +148,7 @@ FAULTS: dict[str, Fault] = _table(
         Fault("full-queue-hidden", "B85", "H", "posting to a full send queue says success"),
         Fault("queue-holds-one-less", "B91", "H", "a queue of N takes N-1"),
         Fault("empty-sge-ends-the-list", "B92", "H", "an SGE of no bytes hides those after it"),
+        Fault("no-elements-refused", "B92", "H", "a send without SGEs is refused"),
         Fault("unsignalled-slots-never-freed", "M-WR-1", "H", "unsignalled slots are not given back"),
         Fault("refused-post-stays-queued", "G29", "H", "a send refused before RTS runs later"),
         Fault("post-before-rts-accepted", "G27", "H", "a send is accepted in RESET, INIT and RTR"),
@@ -185,11 +187,12 @@ FAULTS: dict[str, Fault] = _table(
         Fault("unmasked-attributes-taken", "B73", "H", "attributes count although their mask bit is clear"),
         Fault("state-without-its-bit", "B74", "H", "the state changes although its mask bit is clear"),
         Fault("signalling-not-told", "B76", "H", "query_qp says that not all sends are signalled"),
+        Fault("peer-number-cut", "B76", "H", "query_qp tells the low eight bits of the peer's number"),
         Fault("excess-attributes-taken", "B82", "H", "a mask may name what a move does not take"),
         Fault("any-path-mtu", "B83", "S", "a path MTU above the port's is accepted", {"port_mtu": "MTU_1024"}),
         Fault("drained-queue-still-sends", "M-QP-5", "H", "sends are started in SQD"),
         Fault("draining-never-ends", "M-QP-5", "H", "a queue pair in SQD is never drained"),
-        Fault("drain-event-unasked", "M-QP-5", "H", "SQ_DRAINED is told unasked"),
+        Fault("drain-event-unasked", "M-QP-5", "S", "SQ_DRAINED is told unasked"),
         # -- completion events ---------------------------------------------------------------------
         Fault("resize-disarms", "B140", "H", "resizing a completion queue disarms it"),
         Fault("arming-again-disarms", "B155", "H", "arming an armed queue disarms it"),
@@ -222,6 +225,9 @@ FAULTS: dict[str, Fault] = _table(
         # -- asynchronous events -------------------------------------------------------------------
         Fault("last-receive-untold", "B178", "H", "QP_LAST_WQE_REACHED is never told"),
         Fault("event-names-nothing", "B179", "H", "an asynchronous event does not say what it is about"),
+        Fault(
+            "last-receive-told-early", "M-AE-3", "H", "QP_LAST_WQE_REACHED is told before the last receive is reported"
+        ),
         Fault("last-receive-told-twice", "M-AE-3", "H", "QP_LAST_WQE_REACHED is told twice"),
         Fault("last-receive-without-srq", "M-AE-3", "H", "QP_LAST_WQE_REACHED is told without a shared queue"),
         Fault("established-in-rts", "M-AE-1", "H", "COMM_EST is told in RTS"),
@@ -259,34 +265,25 @@ FAULTS: dict[str, Fault] = _table(
             {**USER, "first_psn": "16777215"},
         ),
         Fault("not-ready-counts-as-silence", "B185", "H", "a receiver that is not ready uses up retry_cnt", USER),
-        Fault(
-            "duplicate-atomic-executed",
-            "W-duplicated-atomic",
-            "H",
-            "an atomic that comes twice is done twice",
-            _wire("duplicated-atomic"),
-        ),
-        Fault(
-            "duplicate-message-executed",
-            "W-lost-acknowledgement",
-            "H",
-            "a message that comes twice is taken twice",
-            _wire("lost-acknowledgement"),
-        ),
-        Fault(
+        _on_wire("duplicated-atomic", "duplicate-atomic-executed", "an atomic that comes twice is done twice"),
+        _on_wire("lost-acknowledgement", "duplicate-message-executed", "a message that comes twice is taken twice"),
+        _on_wire(
+            "duplicated-read-response",
             "answers-taken-as-they-come",
-            "W-duplicated-read-response",
-            "H",
             "READ data that comes twice is taken for what follows",
-            _wire("duplicated-read-response"),
         ),
-        Fault("lost-packet-is-fatal", "W-lost-request", "H", "nothing is sent again", _wire("lost-request")),
-        Fault(
-            "missing-packet-unnoticed",
-            "W-lost-middle",
-            "H",
-            "a packet is taken although one before it is missing",
-            _wire("lost-middle"),
+        _on_wire("lost-request", "lost-packet-is-fatal", "nothing is sent again"),
+        _on_wire("lost-middle", "missing-packet-unnoticed", "a packet is taken although one before it is missing"),
+        _on_wire(
+            "lost-atomic-response",
+            "duplicate-atomic-answered-anew",
+            "an atomic that comes again is answered what it stored",
+        ),
+        _on_wire("lost-rest-of-read", "rest-of-read-begins-anew", "what is left of a READ is read from its beginning"),
+        _on_wire(
+            "duplicated-acknowledgement",
+            "any-acknowledgement-will-do",
+            "an acknowledgement that comes twice is taken for two",
         ),
         # -- overlapped requests -------------------------------------------------------------------
         Fault("error-notification-arms", "G8", "H", "a notification for errors waits for any completion", ND),
@@ -312,7 +309,8 @@ FAULTS: dict[str, Fault] = _table(
         Fault("old-entry-names-new-pair", "B146", "H", "an entry of a queue pair that is gone names the newest one"),
         Fault("full-queue-tells-overrun", "B151", "H", "CQ_ERR is told when a completion queue is just full", USER),
         Fault("too-deep-queue-accepted", "B152", "H", "a completion queue deeper than the largest is made"),
-        Fault("shrink-below-entries-accepted", "B139", "H", "a queue can be made smaller than what it holds"),
+        Fault("shrink-loses-entries", "B139", "H", "a queue that is made smaller loses the entries that do not fit"),
+        Fault("empty-queue-accepted", "B152", "H", "a completion queue of no entries is made"),
         Fault("destroy-purges-whole-cq", "M-CQ-5", "H", "destroy_qp empties its CQs of all entries"),
     )
 )

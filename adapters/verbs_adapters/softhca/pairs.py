@@ -180,6 +180,8 @@ class Pairs:
             return [flag for flag, bit in self._objects.offer.rights.items() if qp.access & bit]
         if name == "cur_qp_state":
             return qp.state
+        if name == "dest_qp_num" and "peer-number-cut" in self._faults:
+            return qp.attributes[name] & 0xFF
         if name in LIMITS:
             return LIMITS[name](qp)
         return qp.attributes[name]

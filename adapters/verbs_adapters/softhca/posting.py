@@ -184,6 +184,8 @@ class Posting:
                 most = self._settings.max_sge_rd
             wqe.sges = sge_list(args["sg_list"], most + ("too-many-elements-taken" in self._faults))
             wqe.length = sum(sge.length for sge in wqe.sges)
+            if "no-elements-refused" in self._faults and not wqe.sges:
+                raise Refused
             if "length-of-the-first-element" in self._faults and wqe.sges:
                 wqe.length = len(wqe.sges) * wqe.sges[0].length
         if "rkey" in args:

@@ -172,6 +172,8 @@ class Registrar:
         if self._keys.find_window(key) is not None:
             self._windows.remote_invalidate(qp, key)
             return
+        if "unknown-key-invalidated" in self._faults and self._keys.find(key) is None:
+            return
         region = self._named(qp, key)
         closed = not (qp.access & REMOTE and region.access & REMOTE)
         if closed and "remote-inv-of-local-region" not in self._faults:

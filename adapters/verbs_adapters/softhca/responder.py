@@ -82,7 +82,9 @@ class Responder:
                 self._take_unreliable(peer, request)
         elif peer is None or not self._knows(peer, request):
             self._retry.silence(sender)
-        elif request.psn == peer.expected or ("missing-packet-unnoticed" in self._faults and _is_ahead(request, peer)):
+        elif request.psn == peer.expected or (
+            "missing-packet-unnoticed" in self._faults and _is_ahead(request, peer) and not request.first
+        ):
             told = peer.established and "established-for-every-message" not in self._faults
             if not told and (peer.state == "RTR" or "established-in-rts" in self._faults):
                 peer.established = True

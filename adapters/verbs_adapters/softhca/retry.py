@@ -97,9 +97,16 @@ class Retry:
         resend.clear()
         for wqe in qp.unacked:
             if wqe.opcode == "RDMA_READ":
-                resend.append(_rest_of_read(qp, wqe))
+                resend.append(self._rest_of_read(qp, wqe))
             else:
                 resend.extend(packet for packet in wqe.packets if distance(packet.psn, wqe.awaited) >= 0)
+
+    def _rest_of_read(self, qp: QueuePair, wqe: Wqe) -> Request:
+        """The request for what is still to come of a READ."""
+        done = distance(wqe.awaited, wqe.packets[0].psn)
+        if "rest-of-read-begins-anew" in self._faults:
+            done = 0
+        return Request(wqe, wqe.awaited, qp.life, b"", offset=done * qp.path.mtu)
 
     def progress(self, qp: QueuePair) -> None:
         """Something was answered that was not before."""
@@ -141,9 +148,3 @@ class Retry:
         qp.lanes.requests.clear()
         qp.outbound.resend.clear()
         qp.stop_sending(wqe, status)
-
-
-def _rest_of_read(qp: QueuePair, wqe: Wqe) -> Request:
-    """The request for what is still to come of a READ."""
-    done = distance(wqe.awaited, wqe.packets[0].psn)
-    return Request(wqe, wqe.awaited, qp.life, b"", offset=done * qp.path.mtu)

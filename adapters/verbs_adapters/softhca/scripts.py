@@ -28,6 +28,7 @@ SCRIPTS: dict[str, Script] = {
     "lost-rnr-nak": Script("RNR", "lost", "what says that there is no receive is lost"),
     "lost-refusal": Script("refusal", "lost", "what says that a request failed is lost"),
     "lost-read-response": Script("READ", "lost", "data of READs is lost"),
+    "lost-rest-of-read": Script("rest", "lost", "data of READs is lost, but for the first packet"),
     "stale-read-response": Script("READ", "late twice", "data of READs comes at once and again much later"),
     "duplicated-read-response": Script("READ", "twice", "data of READs comes twice"),
     "lost-atomic-response": Script("ATOMIC", "lost", "answers to atomics are lost"),

@@ -55,9 +55,10 @@ class Weather:
 
     def response(self, requester: QueuePair, packet: Response) -> None:
         """A response sets out."""
-        self._send(
-            requester, self._fate(requester, (_kind(packet),), packet.psn), partial(_put_response, requester, packet)
-        )
+        kinds = [_kind(packet)]
+        if kinds == ["READ"] and packet.psn != packet.wqe.packets[0].psn:
+            kinds.append("rest")
+        self._send(requester, self._fate(requester, kinds, packet.psn), partial(_put_response, requester, packet))
 
     def _fate(self, qp: QueuePair, kinds: Collection[str], psn: int) -> str:
         if self._script is None:
