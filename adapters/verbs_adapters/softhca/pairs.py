@@ -258,7 +258,8 @@ class Pairs:
         if "access" in values:
             qp.access = values["access"]
             if "qp-rights-swapped" in self._faults:
-                qp.access = access_bits([SWAPPED.get(flag, flag) for flag in self._told(qp, "access")], ACCESS_BITS)
+                swapped = [SWAPPED.get(flag, flag) for flag in self._told(qp, "access")]
+                qp.access = access_bits(swapped, self._objects.offer.rights)
         qp.expected = values.get("rq_psn", qp.expected)
         qp.outbound.psn = values.get("sq_psn", qp.outbound.psn)
         qp.path.take(values)
