@@ -239,6 +239,8 @@ def healthy(
     for number, condition in enumerate(conditions):
         known = [i for i in before.items if i.condition == number] if before is not None else []
         tell(f"the healthy device: {condition}")
+        if before is not None and condition in before.hello:
+            engine_of(condition, before.hello[condition])  # here, so that it need not be made twice
         with get_context("fork").Pool(1, maxtasksperchild=1) as pool:
             hello, items, at_import, failed = pool.apply(_run, (number, condition, only, known))
         for each in failed:

@@ -13,6 +13,7 @@ exception of its own has failed too, but is told apart.  One whose call does not
 from __future__ import annotations
 
 import gc
+import math
 import os
 import resource
 import signal
@@ -25,6 +26,7 @@ from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from time import monotonic, process_time
 from types import CodeType, FrameType
 from typing import Any
@@ -47,9 +49,11 @@ DRAWN = 0.4
 """The share of it that is kept for drawn programs."""
 HANG = 5.0
 """Of processor time, after which a program that has not ended never will; written ones take a hundredth of a second."""
-WAIT = 120.0
-"""Seconds after which a process that does nothing is ended."""
+WAIT = 60.0
+"""Seconds after which a process that has used no processor time is ended: it waits for what will not come."""
 MEMORY = 4 << 30
+LATER = 1000
+"""More than a program is made times: those that use nothing that was changed come behind all that do."""
 
 
 @dataclass(slots=True)
@@ -105,13 +109,13 @@ class Bench:
     def order(self, mutant: Mutant) -> list[Item]:
         """The written programs that execute what was changed, the likeliest to show it first."""
         places = {(mutant.module, line) for line in mutant.lines}
-        every = bool(places & self.healthy.at_import)
+        every = not places or not places.isdisjoint(self.healthy.at_import)
         found = [i for i in self.healthy.items if every or not places.isdisjoint(i.lines)]
-        found.sort(key=lambda i: (i.seed, i.condition, i.seconds))
+        found.sort(key=lambda i: (mutant.used.isdisjoint(i.lines), i.seed, i.condition, i.seconds))
         times: Counter[str] = Counter()
         ranked: list[tuple[int, int, Item]] = []
         for item in found:
-            ranked.append((times[item.program], len(ranked), item))
+            ranked.append((times[item.program] + LATER * mutant.used.isdisjoint(item.lines), len(ranked), item))
             times[item.program] += 1
         return [item for _, _, item in sorted(ranked, key=lambda r: r[:2])]
 
@@ -132,9 +136,7 @@ class Bench:
                 process = _Process(self, mutant, items)
                 running[process.answer] = process
             done = wait(list(running), timeout=1.0)
-            late = [p.answer for p in running.values() if p.is_late]
-            for answer in {*done, *late}:
-                assert isinstance(answer, Connection)
+            for answer in [a for a, p in running.items() if a in done or p.is_late]:
                 process = running.pop(answer)
                 yield process.mutant, process.outcome()
 
@@ -151,7 +153,7 @@ class _Process:
     def __init__(self, bench: Bench, mutant: Mutant, items: list[Item]) -> None:
         context = get_context("fork")
         self.mutant = mutant
-        self.began = monotonic()
+        self._used, self._since = b"", monotonic()
         self.answer, theirs = context.Pipe(duplex=False)
         self._process = context.Process(target=_judge, args=(bench, mutant, items, theirs), daemon=True)
         self._process.start()
@@ -159,8 +161,14 @@ class _Process:
 
     @property
     def is_late(self) -> bool:
-        """Whether it has taken so long that it will not end."""
-        return monotonic() - self.began > WAIT
+        """Whether it has used no processor time for so long that it will not end."""
+        try:
+            used = b" ".join(Path(f"/proc/{self._process.pid}/stat").read_bytes().rpartition(b")")[2].split()[11:13])
+        except FileNotFoundError:
+            return False  # it has ended, and its answer is there
+        if used != self._used:
+            self._used, self._since = used, monotonic()
+        return monotonic() - self._since > WAIT
 
     def outcome(self) -> Outcome:
         """What it has found; the process is ended."""
@@ -181,6 +189,8 @@ def _judge(bench: Bench, mutant: Mutant, items: list[Item], answer: Connection) 
     trial = _Trial(bench, mutant, items)
 
     def give_up(_signal: int, _frame: FrameType | None) -> None:
+        if trial.ends_drawing():
+            return
         answer.send(trial.told(Outcome(TIMED_OUT, by=trial.now)))
         os._exit(0)
 
@@ -203,6 +213,7 @@ class _Trial:
         self.programs = 0
         self.calls = 0
         self.fired: set[str] = set()
+        self.drawing: Stateful | None = None
 
     def told(self, outcome: Outcome) -> Outcome:
         """The outcome with the figures."""
@@ -244,16 +255,23 @@ class _Trial:
         """Drawn programs, half of the time under the condition under which most written programs execute the change."""
         often = [c for c, _ in Counter(i.condition for i in self.items).most_common(2)]
         for place, number in enumerate(often):
-            budget = self._left() / (len(often) - place)
             self.now = f"drawn programs ({self.bench.conditions[number]})"
-            self._watch(budget + self.bench.hang)
-            drawing = Stateful(self._judge_of(number), 1, budget)
-            for done in drawing.run():
+            self.drawing = Stateful(self._judge_of(number), 1, math.inf)
+            self._watch(self._left() / (len(often) - place))
+            for done in self.drawing.run():
                 self.calls += done.calls
                 if done.broken:
                     return self._failed(done)
             self._watch(0)
         return None
+
+    def ends_drawing(self) -> bool:
+        """End the drawing of programs, whose time is up, if that has not been done; what hangs then will never end."""
+        if self.drawing is None or self.drawing.until < math.inf:
+            return False
+        self.drawing.until = 0.0
+        self._watch(self.bench.hang)
+        return True
 
     def _failed(self, done: Judgement) -> Outcome:
         verdict = KILLED if done.refused is not None or done.trouble is not None else CRASHED

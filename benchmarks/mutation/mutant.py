@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import hashlib
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,10 +24,12 @@ class Mutant:
     function: str
     line: int
     lines: tuple[int, ...]
-    """The lines of the original that execute what was changed."""
+    """The lines of the original that execute what was changed; none if that happens whatever is done."""
     old: str
     """The changed lines of the original."""
     new: str
+    used: frozenset[tuple[str, int]] = field(repr=False)
+    """Lines of all modules that use what was changed, where no line executes it that could be told."""
     source: str = field(repr=False)
     """The whole of the changed source."""
 
@@ -52,14 +55,39 @@ def mutant(group: str, module: str, text: str, changed: str, lines: tuple[int, .
     edits = [e for e in difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes() if e[0] != "equal"]
     begin, end = edits[0][1], max(edits[-1][2], edits[0][1] + 1)
     new = other[edits[0][3] : edits[-1][4]]
-    own = lines or tuple(range(begin + 1, end + 1))
+    line = begin + 1
+    own = (lines or tuple(range(line, end + 1))) if _in_function(text, line) else ()
+    used = frozenset[tuple[str, int]]() if own else _users(module, text, line)
     return Mutant(
-        group, module, _function(text, begin + 1), begin + 1, own, _joined(one[begin:end]), _joined(new), changed
+        *(group, module, _function(text, line), line, own, _joined(one[begin:end]), _joined(new)), used, changed
+    )
+
+
+def _users(module: str, text: str, line: int) -> frozenset[tuple[str, int]]:
+    """The lines of all modules that name what the statement of a line assigns; of a class, those of its module."""
+    nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Assign | ast.AnnAssign)]
+    here = [n for n in nodes if n.lineno <= line <= (n.end_lineno or n.lineno)]
+    targets = [t for n in here for t in (n.targets if isinstance(n, ast.Assign) else [n.target])]
+    names = {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)} - {"__slots__"}
+    if not names:
+        return frozenset((module, number) for number in range(1, text.count("\n") + 1))
+    word = re.compile(rf"\b({'|'.join(names)})\b")
+    return frozenset(
+        (path.stem, number)
+        for path in SOURCES.glob("*.py")
+        for number, each in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if word.search(each)
     )
 
 
 def _joined(lines: list[str]) -> str:
     return "\n".join(line.strip() for line in lines)
+
+
+def _in_function(text: str, line: int) -> bool:
+    """Whether a line is executed by calls only."""
+    defs = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)]
+    return any(n.body[0].lineno <= line <= (n.end_lineno or n.lineno) for n in defs)
 
 
 def _function(text: str, line: int) -> str:

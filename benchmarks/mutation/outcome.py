@@ -111,25 +111,32 @@ def kept(folder: Path, name: str, make: Callable[[], Drawn]) -> Drawn:
     return drawn
 
 
-class Equivalent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A mutant that does what the original does, as far as a consumer may rely on it."""
+class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A mutant by its text."""
 
     module: str
     function: str
     old: str
     new: str
+
+
+class Equivalent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Mutants that do what the original does, as far as a consumer may rely on it, and why."""
+
     reason: str
+    mutants: tuple[Place, ...]
 
 
+Known = Mapping[Place, str]
 EQUIVALENT = Path(__file__).with_name("equivalent.yaml")
 
 
-def equivalents(path: Path = EQUIVALENT) -> Mapping[tuple[str, str, str, str], str]:
-    """The reasons of the mutants that are known to be equivalent, by module, function and text."""
+def equivalents(path: Path = EQUIVALENT) -> Known:
+    """The reasons of the mutants that are known to be equivalent."""
     listed = msgspec.yaml.decode(path.read_bytes(), type=list[Equivalent])
-    return {(e.module, e.function, e.old, e.new): e.reason for e in listed}
+    return {place: each.reason for each in listed for place in each.mutants}
 
 
-def why(known: Mapping[tuple[str, str, str, str], str], r: Record) -> str:
+def why(known: Known, r: Record) -> str:
     """Why a mutant is equivalent; empty if it is not known to be."""
-    return known.get((r.module, r.function, r.old, r.new), "")
+    return known.get(Place(r.module, r.function, r.old, r.new), "")

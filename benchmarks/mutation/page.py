@@ -9,7 +9,7 @@ from typing import Any
 
 from mutation.judging import CRASHED, KILLED, NOT_EXECUTED, SURVIVED, TIMED_OUT
 from mutation.mutant import Drawn
-from mutation.outcome import Record, why
+from mutation.outcome import Known, Record, why
 from verbs_conformance.power_page import machine
 
 Z = 1.96
@@ -23,7 +23,6 @@ PASSED = {
     "syntax": "no Python",
 }
 """What mutants are passed over for."""
-Known = Mapping[tuple[str, str, str, str], str]
 
 
 def wilson(hits: int, trials: int) -> tuple[float, float]:
@@ -92,11 +91,13 @@ def page(measured: Mapping[str, Any]) -> str:
         f"{measured['count']} --seed {measured['seed']} --jobs {measured['jobs']}`. The operators are those of mutmut "
         f"{measured['mutmut']}. Mutants are drawn evenly from six groups of modules, and each is judged by what a "
         "conformance run makes: the written programs that execute the changed lines, then drawn ones, at most "
-        f"{measured['most_seconds']:.0f} s of processor time in all. The runs are those of {measured['conditions']}."
+        f"{measured['most_seconds']:g} s of processor time in all. The runs are those of {measured['conditions']}."
         f"\n\nPassed over while drawing: {passed}. mutmut itself leaves out annotations, decorators and decorated "
         "functions. Modules that are in no group: options, capabilities, arguments, port, faults, scripts, threads, "
         "and the package's own.\n\n"
     )
+    if len(found) < measured["count"]:
+        head += f"The run was ended early: {len(found)} of the {measured['count']} drawn mutants were judged.\n\n"
     return head + "\n".join([*summary(measured), "", *_table(found), "", *_survivors(found)]) + "\n"
 
 

@@ -82,5 +82,5 @@ def test_every_equivalent_mutant_is_of_a_line_that_is_there() -> None:
     """Its reason is of that line, and goes when the line does."""
     texts = {path.stem: [line.strip() for line in path.read_text(encoding="utf-8").splitlines()] for path in FILES}
 
-    for module, function, old, _ in equivalents():
-        assert set(old.splitlines()) <= set(texts[module]), f"{module}, {function}: {old}"
+    for each in equivalents():
+        assert set(each.old.splitlines()) <= set(texts[each.module]), each
