@@ -19,7 +19,7 @@ from mutation.conditions import CONDITIONS, kept
 from mutation.drawing import draw
 from mutation.judging import CRASHED, KILLED, SECONDS, Bench
 from mutation.mutant import ROOT, Mutant
-from mutation.outcome import Journal, OtherSources, Record, equivalents, record
+from mutation.outcome import Journal, OtherSources, Record, equivalents, record, why
 from mutation.page import data, page, summary
 
 from mutation import outcome
@@ -38,7 +38,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of processor time, for one mutant")
     parser.add_argument("--only", default="", help="only the drawn mutants of this group or module")
-    parser.add_argument("--left", action="store_true", help="judge again what was left")
+    parser.add_argument("--left", action="store_true", help="judge again what was left and is not equivalent")
     parser.add_argument("--out", type=Path, default=Path("verbspec-results") / "mutants")
     parser.add_argument("--page", action="store_true", help=f"write {PAGE.name} and {DATA.name}")
     options = parser.parse_args(words)
@@ -76,7 +76,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _is_wanted(known: Record | None, *, again: bool) -> bool:
-    return known is None or (again and known.verdict not in {KILLED, CRASHED})
+    return known is None or (again and known.verdict not in {KILLED, CRASHED} and not why(equivalents(), known))
 
 
 def _judge(todo: Sequence[Mutant], journal: Journal, options: argparse.Namespace) -> None:
