@@ -8,11 +8,22 @@ import hashlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "verbs_adapters.softhca"
-SOURCES = ROOT / "adapters" / "verbs_adapters" / "softhca"
+
+
+def _sources() -> Path:
+    """Where the package's sources are, of the checkout or installed; it is not imported, for a mutant comes first."""
+    spec = find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
+        raise SystemExit(f"{PACKAGE} is not installed: run `pip install -e .` in the checkout, and again")
+    return Path(spec.origin).parent
+
+
+SOURCES = _sources()
 
 
 @dataclass(frozen=True, slots=True)
