@@ -4,8 +4,8 @@ Theory of operation
 -------------------
 The device does not change with the specification, so each program is run on it once; the answers are recorded and
 played back to the judge of each flipped specification, the likeliest program first, until one is refused and the
-flipped rule is among its suspects.  A
-``Bench`` holds the records of one device under one API; it makes a record when it is first asked for one.
+flipped rule is among its suspects.  A ``Bench`` holds the records of one device under one API; it makes a record when
+it is first asked for one.
 
 The programs are the shipped ones; to those likeliest to show a flip that they do not show, an ending is added
 (``endings``).  A flip that no program of the plain device shows may show on another one, which takes the other branch
