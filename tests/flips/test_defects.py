@@ -37,7 +37,6 @@ PROGRAMS, FLIPS = 12, 8
 UNTOLD = {
     "B95": "inline data of a read is the consumer's error",
     "B137": "an overrun is the consumer's error",
-    "B172": "it takes a device that cannot resize, and the model declares that it can",
 }
 
 
