@@ -382,9 +382,14 @@ class Belief:
             self.deviations[rule] = self.deviations.get(rule, 0) + 1
 
     def _refuse(self, code: CallCode, action: Action) -> Refused:
+        """That nothing explains the call stands, also where saying why would take too many states: then other branches
+        say it, or the rules of the call itself are what there is to suspect."""
         scores: dict[str, tuple[int, ...]] = {}
         for branch in self.branches[: self.explained]:
-            report = self._in(branch, lambda b=branch: self.search.explain(code, action, b))
-            for rule, rank in report.ranks.items():
-                scores[rule] = min(scores.get(rule, rank), rank)
+            with suppress(Capped, RecursionError):
+                report = self._in(branch, lambda b=branch: self.search.explain(code, action, b))
+                for rule, rank in report.ranks.items():
+                    scores[rule] = min(scores.get(rule, rank), rank)
+        if not scores:
+            scores = {case.id: (at,) for at, case in enumerate(code.successes)}
         return Refused(action, tuple(sorted(scores, key=lambda r: scores[r])))
