@@ -185,6 +185,8 @@ class _Process:
 def _judge(bench: Bench, mutant: Mutant, items: list[Item], answer: Connection) -> None:
     """Judge a mutant, in its process."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    for name in [n for n in sys.modules if n == PACKAGE or n.startswith(f"{PACKAGE}.")]:
+        del sys.modules[name]  # whoever started this may have used the device as it is
     sys.meta_path.insert(0, Changed(mutant))
     trial = _Trial(bench, mutant, items)
 
