@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from time import monotonic
@@ -80,7 +81,7 @@ def _is_wanted(known: Record | None, *, again: bool) -> bool:
 
 
 def _judge(todo: Sequence[Mutant], journal: Journal, options: argparse.Namespace) -> None:
-    tell = lambda line: print(line, flush=True)  # noqa: E731
+    tell = partial(print, flush=True)
     bench = Bench(kept(CONDITIONS, options.out / "healthy.pickle", tell), seconds=options.seconds)
     for number, (mutant, came) in enumerate(bench.judge_all(todo, options.jobs), 1):
         journal.note(record(mutant, came))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from mutation.drawing import draw
 from mutation.plain import reason
 
 SOURCE = '''"""A device."""
@@ -45,9 +46,6 @@ def test_what_cannot_change_a_healthy_device_is_passed_over(old: str, new: str, 
 
 
 def test_a_draw_is_even_and_its_seed_decides_it(tmp_path: Path) -> None:
-    pytest.importorskip("mutmut", reason="the group `mutants` is not installed; tox installs it")
-    from mutation.drawing import draw  # noqa: PLC0415 - needs mutmut
-
     groups = {"one": ("first",), "other": ("second", "third")}
     for name in ("first", "second", "third"):
         (tmp_path / f"{name}.py").write_text(SOURCE.replace("1", f"{len(name)}"), encoding="utf-8")
