@@ -166,6 +166,8 @@ class Device:
             "qp_num": self._numbers,
             "max_send_wr_actual": args["max_send_wr"],
             "max_recv_wr_actual": args["max_recv_wr"],
+            "max_send_sge_actual": 2,
+            "max_recv_sge_actual": 2,
         }
 
     def _out_alloc_buffer(self, _: Env) -> Env:

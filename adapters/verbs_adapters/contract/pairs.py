@@ -34,15 +34,15 @@ PAIRS: dict[str, Verb] = {
         {
             "qp": "handle",
             "qp_num": "nat",
-            **named("nat", "max_send_wr_actual max_recv_wr_actual"),
-            **named("nat", "max_send_sge_actual max_recv_sge_actual max_inline_data_actual"),
+            **named("nat", "max_send_wr_actual max_recv_wr_actual max_send_sge_actual max_recv_sge_actual"),
+            "max_inline_data_actual": "nat",
         },
         "A queue pair. Absent: `qp_type` (RC, UC, UD, XRC_SEND, XRC_RECV, RAW_PACKET) is RC, there is no `srq`, "
-        "each work request takes up to two SGEs "
-        "and no inline data, and is signalled by its own flag. The last three outputs are there if their parameters "
-        "were.",
+        "two SGEs a work request are asked for "
+        "and no inline data, and each is signalled by its own flag. What was granted is told, asked for or not; the last "
+        "output is there if its parameter was.",
         optional=frozenset({"qp_type", "srq", "max_send_sge", "max_recv_sge", "max_inline_data", "sq_sig_all"}),
-        sometimes=dict.fromkeys(("max_send_sge_actual", "max_recv_sge_actual", "max_inline_data_actual"), DEVICE),
+        sometimes={"max_inline_data_actual": DEVICE},
     ),
     "destroy_qp": Verb({"qp": "handle"}, {}, "Destroy a queue pair."),
     "modify_qp": Verb(

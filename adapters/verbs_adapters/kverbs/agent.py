@@ -279,9 +279,10 @@ class Device:
     # -- queue pairs ---------------------------------------------------------------------------------
 
     def create_qp(self, pd: int, send_cq: int, recv_cq: int, max_send_wr: int, max_recv_wr: int) -> Out:
-        qp, num, send, recv = self.ioctl("create_qp", pd, send_cq, recv_cq, max_send_wr, max_recv_wr, MAX_SGE)[:4]
+        qp, num, *granted = self.ioctl("create_qp", pd, send_cq, recv_cq, max_send_wr, max_recv_wr, MAX_SGE)[:6]
         self.qps[qp] = QueuePair(num, self.next_psn())
-        return {"qp": qp, "qp_num": num, "max_send_wr_actual": send, "max_recv_wr_actual": recv}
+        names = ("max_send_wr", "max_recv_wr", "max_send_sge", "max_recv_sge")
+        return {"qp": qp, "qp_num": num, **{f"{name}_actual": n for name, n in zip(names, granted)}}
 
     def next_psn(self) -> int:
         """Where the packet numbers of the next connection begin: far from those that may still be under way."""

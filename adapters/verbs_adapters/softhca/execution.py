@@ -119,7 +119,10 @@ class Execution:
         if wqe.remote_addr % ATOMIC_BYTES and "misaligned-atomic-executed" not in self._faults:
             return self._refuse(qp, request, "REM_INV_REQ_ERR", "QP_REQ_ERR")
         if wqe.length > ATOMIC_BYTES:
-            return self._refuse(qp, request, self._settings.atomic_length, "QP_REQ_ERR")
+            status = self._settings.atomic_length
+            if status == "LOC_LEN_ERR":  # the requester finds its buffers too long when the answer comes
+                return Response(wqe, request.psn, status)
+            return self._refuse(qp, request, status, "QP_REQ_ERR")
         old = self._protection.load(pieces)
         new = changed(wqe, old)
         self._protection.store(pieces, new)

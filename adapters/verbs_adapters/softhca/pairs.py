@@ -32,7 +32,6 @@ assert set(SWAPPED) < set(ACCESS_BITS)
 OPTIONAL_STATES = frozenset({"SQD", "SQE"})
 TYPE_FEATURE = {"RC": "", "UC": "UC", "UD": "UD", "XRC_SEND": "XRC", "XRC_RECV": "XRC", "RAW_PACKET": "RAW_PACKET"}
 """By type of queue pair, the feature that it is of."""
-ANSWERED_IF_ASKED = ("send_sge", "recv_sge", "inline_data")
 PEERED = frozenset({"RC", "UC", "XRC_SEND", "XRC_RECV"})
 RIGHTS = frozenset({"ACCESS_FLAGS"})
 LEAVING = frozenset({"RESET", "ERR"})
@@ -93,7 +92,9 @@ class Pairs:
             "qp_num": qp.num,
             "max_send_wr_actual": sizes.send_wr,
             "max_recv_wr_actual": 0 if "told-sizes-are-junk" in self._faults else sizes.recv_wr,
-            **{f"max_{name}_actual": getattr(sizes, name) for name in ANSWERED_IF_ASKED if f"max_{name}" in args},
+            "max_send_sge_actual": sizes.send_sge,
+            "max_recv_sge_actual": sizes.recv_sge,
+            **({"max_inline_data_actual": sizes.inline_data} if "max_inline_data" in args else {}),
         }
 
     def _sizes(self, args: Args, *, with_receives: bool) -> Sizes:

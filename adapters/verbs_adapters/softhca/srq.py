@@ -61,6 +61,8 @@ class Srqs:
             if "SRQ_RESIZE" not in self._objects.offer.declared:
                 raise Refused  # as mlx5_ib_modify_srq
             self._check_size(args.get("max_wr", 0))
+            if "LIMIT" not in mask and limit > args["max_wr"]:
+                raise Refused  # as rxe_srq_chk_attr: what was asked for is compared
             size = args["max_wr"] + self._settings.srq_slack
         if "LIMIT" in mask:
             limit = narrow(args.get("srq_limit", 0))

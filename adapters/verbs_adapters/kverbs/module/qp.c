@@ -87,6 +87,8 @@ int kv_create_qp(struct kv_context *ctx, struct kverbs_call *call)
 	call->out[1] = qp->qp->qp_num;
 	call->out[2] = attr->cap.max_send_wr;
 	call->out[3] = attr->cap.max_recv_wr;
+	call->out[4] = attr->cap.max_send_sge;
+	call->out[5] = attr->cap.max_recv_sge;
 	kfree(attr);
 	return 0;
 failed:

@@ -103,11 +103,11 @@ class Pairs(Events):
         init.sq_sig_all = int(args.get("sq_sig_all", False))
         pair = self.make_qp(self._find(self._pds, args["pd"]), init)
         self._by_number[pair.number] = pair
-        asked = [name for name in CAPS if name in args]
+        told = [name for name in CAPS if name in args or name != "max_inline_data"]
         return {
             "qp": self._new(self._qps, pair),
             "qp_num": pair.number,
-            **{f"{name}_actual": getattr(pair.caps, name) for name in asked},
+            **{f"{name}_actual": getattr(pair.caps, name) for name in told},
         }
 
     def make_qp(self, pd: Any, init: QpInitAttr) -> Pair:
