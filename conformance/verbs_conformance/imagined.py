@@ -123,16 +123,26 @@ class Imagination:
             case = (firm or used or holding)[0]
             result = next(iter(sorted(case.prefer or case.returns)), "0")
             empty = tuple(self.model.voc.default(t) for t in code.outputs.values())
-            if case.effect is not None:
-                case.effect(self.store, *args, *empty)
+            self._do(case, (*args, *empty))
             return result, empty, [*firm] or [case]
         for case in code.successes:
             if case.guard is None or self._choosing(lambda c=case: c.guard(self.store, *args)):
                 outputs = self._outputs(code, case, args)
-                if case.effect is not None:
-                    case.effect(self.store, *args, *outputs)
+                self._do(case, (*args, *outputs))
                 return next(iter(sorted(case.returns))), outputs, [case]
         raise LookupError(f"no rule of {code.name} applies: the ways to succeed have a hole")
+
+    def _do(self, case: CallCase, values: tuple[Any, ...]) -> None:
+        """What a call does; begun anew where a choice is asked for on the way."""
+        effect, store, mark = case.effect, self.store, len(self.store.journal)
+        if effect is None:
+            return
+
+        def once() -> None:
+            store.undo(mark)
+            effect(store, *values)
+
+        self._choosing(once)
 
     def _outputs(self, code: CallCode, case: CallCase, args: tuple[Any, ...]) -> tuple[Any, ...]:
         found: dict[str, Any] = {o: self.limits[o] for o in code.outputs if o in self.limits and not code.params}
