@@ -80,7 +80,7 @@ class Responder:
         if sender.type == "UC":
             if peer is not None:
                 self._take_unreliable(peer, request)
-        elif peer is None or not self._knows(peer, request):
+        elif peer is None or not self._knows(peer, sender, request):
             self._retry.silence(sender)
         elif request.psn == peer.expected or (
             "missing-packet-unnoticed" in self._faults and _is_ahead(request, peer) and not request.first
@@ -96,7 +96,7 @@ class Responder:
         else:
             self._replay(sender, peer, request)
 
-    def _knows(self, peer: QueuePair, request: Request) -> bool:
+    def _knows(self, peer: QueuePair, sender: QueuePair, request: Request) -> bool:
         """Whether the packet is of the life of its sender that the peer is connected to."""
         inbound = peer.inbound
         if inbound.life == request.life:
@@ -105,7 +105,7 @@ class Responder:
             return False
         inbound.life = request.life
         if self._any_life:
-            peer.expected = request.psn
+            peer.expected = sender.unacked[0].awaited if sender.unacked else request.psn
         return True
 
     # -- the expected packet -----------------------------------------------------------------------
