@@ -74,13 +74,17 @@ def test_what_is_refused_at_post() -> None:
     assert atomic(rig, key, "ATOMIC_FETCH_AND_ADD") == "EOPNOTSUPP"
 
 
-@pytest.mark.parametrize(("rule", "status"), [("done", "SUCCESS"), ("LOC_LEN_ERR", "LOC_LEN_ERR")])
-def test_buffers_of_more_than_eight_bytes(rule: str, status: str) -> None:
+@pytest.mark.parametrize(
+    ("rule", "status", "peer"),
+    [("done", "SUCCESS", "RTS"), ("LOC_LEN_ERR", "LOC_LEN_ERR", "RTS"), ("REM_ACCESS_ERR", "REM_ACCESS_ERR", "ERR")],
+)
+def test_buffers_of_more_than_eight_bytes(rule: str, status: str, peer: str) -> None:
     rig, key = ready(atomic_length=rule)
     fields = {"remote_addr": rig.addr + PAGE, "rkey": key, "compare_add": 1}
     rig.post(rig.a, "ATOMIC_FETCH_AND_ADD", sg_list=[rig.sge(2 * PAGE, 16)], **fields)
     assert rig.sent() == [(1, status)]
     assert rig.get(2 * PAGE + 8, 8) == bytes(8)
+    assert rig.state(rig.b) == peer
 
 
 @pytest.mark.parametrize("seed", SEEDS)

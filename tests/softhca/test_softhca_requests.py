@@ -34,11 +34,12 @@ class SizedRig(Rig):
         return accepted
 
 
-def test_sizes_are_answered_if_they_were_asked() -> None:
+def test_sizes_are_answered_those_of_inline_data_if_they_were_asked() -> None:
     rig = SizedRig(send_sge=5, recv_sge=0, inline=10, sge_slack="3", inline_slack="6")
     names = ("max_send_sge_actual", "max_recv_sge_actual", "max_inline_data_actual")
     assert [rig.granted[name] for name in names] == [8, 3, 16]
-    assert not set(names) & set(rig.do("create_qp", **rig.create()))
+    other = rig.do("create_qp", **rig.create())
+    assert [other.get(name) for name in names] == [5, 5, None]
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,13 @@ def test_resizing_keeps_what_is_there_and_changes_nothing_when_refused() -> None
     assert rig.share(3, 4) == ["0", "ENOMEM"]
 
 
+def test_the_length_asked_for_is_compared_with_the_limit() -> None:
+    rig = Shared(max_wr=4, srq_slack="2")
+    rig.share(1, 2, 3)
+    assert rig.modify(srq_limit=3) == "0"
+    assert [rig.modify(max_wr=2), rig.modify(max_wr=3)] == ["EINVAL", "0"]
+
+
 def test_a_device_may_take_one_attribute_at_a_time() -> None:
     rig = Shared(srq_modify="one")
     assert rig.modify(max_wr=3, srq_limit=2) == "EINVAL"

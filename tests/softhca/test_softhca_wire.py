@@ -68,6 +68,17 @@ def test_a_receiver_that_is_not_ready_on_a_bad_wire(wire: str) -> None:
         assert (rig.sent(), rig.got()) == ([(1, "SUCCESS")], [(9, "SUCCESS")])
 
 
+def test_a_side_connected_anew_on_a_bad_wire() -> None:
+    """The first packet of the new connection may be lost, and others come before it; none of them has a receive."""
+    for seed in range(60):
+        rig = Rig(seed, wire="rough", psn="ignore")
+        for state in ("RESET", "INIT", "RTR", "RTS"):
+            rig.move(rig.b, state, rig.a)
+        for wr_id in (1, 2, 3):
+            rig.send(rig.a, wr_id)
+        assert rig.sent() == []
+
+
 def test_one_seed_one_trace_on_a_rough_wire() -> None:
     traces = []
     for _ in range(2):
