@@ -38,9 +38,8 @@ PAIRS: dict[str, Verb] = {
             "max_inline_data_actual": "nat",
         },
         "A queue pair. Absent: `qp_type` (RC, UC, UD, XRC_SEND, XRC_RECV, RAW_PACKET) is RC, there is no `srq`, "
-        "two SGEs a work request are asked for "
-        "and no inline data, and each is signalled by its own flag. What was granted is told, asked for or not; the last "
-        "output is there if its parameter was.",
+        "two SGEs a work request are asked for and no inline data, and each is signalled by its own flag. What was "
+        "granted is told, asked for or not; the last output is there if its parameter was.",
         optional=frozenset({"qp_type", "srq", "max_send_sge", "max_recv_sge", "max_inline_data", "sq_sig_all"}),
         sometimes={"max_inline_data_actual": DEVICE},
     ),

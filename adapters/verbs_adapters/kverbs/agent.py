@@ -282,7 +282,7 @@ class Device:
         qp, num, *granted = self.ioctl("create_qp", pd, send_cq, recv_cq, max_send_wr, max_recv_wr, MAX_SGE)[:6]
         self.qps[qp] = QueuePair(num, self.next_psn())
         names = ("max_send_wr", "max_recv_wr", "max_send_sge", "max_recv_sge")
-        return {"qp": qp, "qp_num": num, **{f"{name}_actual": n for name, n in zip(names, granted)}}
+        return {"qp": qp, "qp_num": num, **{f"{name}_actual": n for name, n in zip(names, granted, strict=True)}}
 
     def next_psn(self) -> int:
         """Where the packet numbers of the next connection begin: far from those that may still be under way."""
