@@ -27,6 +27,8 @@ AHEAD = 3
 """So many rounds of steps that must run are looked at."""
 STATES = 12
 """So many states at most are looked at in detail: those in which the least is wrong."""
+LIBERTY = 6
+"""So much farther away are the rules of a state that takes more liberties than another one as near."""
 Rank = tuple[int, int, int]
 Missed = tuple[bool, int, int]
 """How far a rule is from what was seen: another result, minus the output test's parts that hold, those that fail."""
@@ -88,12 +90,13 @@ class Suspects:
 
     def rank(self, report: Report, trail: Any) -> None:
         """Order the suspects, nearest first."""
-        report.near.sort(key=lambda x: (x.missed, -len(x.path)))
+        report.near.sort(key=lambda x: (x.missed, self._liberties(x), -len(x.path)))
         history = self._history(trail)
         live = history.store.live if history is not None else {}
         self._kinds = {number: kind for kind, numbers in live.items() for number in numbers}
         for near in report.near[:STATES]:
             penalty = 0 if near.missed == report.near[0].missed else 20
+            penalty += LIBERTY if self._liberties(near) > self._liberties(report.near[0]) else 0
             report.add(near.case.id, (penalty, 0, 0))
             firings = self._firings(history, near.path)
             self._follow(near.cells, near.entry, firings, report, penalty)
@@ -101,6 +104,10 @@ class Suspects:
                 report.add(rule, (39 + penalty, 0, 0))
             self._lately(firings, report, penalty)
         report.suspects = sorted(report.ranks, key=lambda r: report.ranks[r])
+
+    def _liberties(self, near: _Near) -> int:
+        """How many steps that need not come lead to a state: what only adds explanations is rarely to blame."""
+        return sum(self.model.families[s.process[0]].optional for s in near.path)
 
     def _lately(self, firings: list[Firing], report: Report, penalty: int) -> None:
         """What fired last, steps before calls, and what that depended on."""
