@@ -209,7 +209,7 @@ CHANGES: list[tuple[str, str, str, Callable[[Story], None]]] = [
     ("send/invalidated", "r.inv = w.inv", "r.inv = 0", _sent_with_inv),
     ("send/invalidated", "r.flags = {WITH_INVALIDATE}", "r.flags = {}", _sent_with_inv),
     ("rdma/refused", "refuse(q, w, REM_ACCESS_ERR)", "refuse(q, w, REM_OP_ERR)", _refused),
-    ("sq/to-error", "q.state = ERR", "q.failed = true", _refused),
+    ("sq/complete-failed", "status=w.status", "status=WR_FLUSH_ERR", _refused),
     ("sq/source-fault", "fail_local(q, w, LOC_PROT_ERR)", "finish(w, LOC_LEN_ERR)", _source_fault),
     ("sq/flush", "finish(w, WR_FLUSH_ERR)", "finish(w, LOC_LEN_ERR)", _flushed),
     ("rq/flushed", "WR_FLUSH_ERR, 0)", "LOC_LEN_ERR, 0)", _flushed),
