@@ -14,7 +14,9 @@ from typing import Any
 
 from verbs_adapters.contract import Answer, Hello, Trouble, Value
 from verbs_adapters.softhca import SoftHca
-from verbs_conformance.session import Engine, Session, Step
+from verbs_conformance.engine import Engine
+from verbs_conformance.session import Session
+from verbs_conformance.step import Step
 from verbs_reference.model import Model
 from verbs_spec.loader import load
 from verbs_spec.profiles import select

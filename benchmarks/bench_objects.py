@@ -16,7 +16,8 @@ from statistics import median, quantiles
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance import program as programs
 from verbs_conformance.program import full_steps
-from verbs_conformance.session import Session, Step
+from verbs_conformance.session import Session
+from verbs_conformance.step import Step
 from verbs_conformance.target import engine, load, offered
 
 API, TRANSPORT = "linux-user", "roce"

@@ -23,8 +23,8 @@ from verbs_conformance import program as programs
 from verbs_conformance.judge import Judge
 from verbs_conformance.machine import Stateful, machine_class
 from verbs_conformance.program import Program
-from verbs_conformance.session import Step
 from verbs_conformance.shapes import Shape
+from verbs_conformance.step import Step
 from verbs_conformance.target import engine, load, offered
 from verbs_reports.verdicts import Verdict
 

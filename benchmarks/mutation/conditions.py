@@ -29,10 +29,10 @@ from mutation.mutant import SOURCES
 from verbs_adapters import registry
 from verbs_adapters.contract import Answer, Backend, Hello, Trouble, Value
 from verbs_conformance import program as programs
+from verbs_conformance.engine import Engine
 from verbs_conformance.judge import Judge
 from verbs_conformance.program import Program, full_steps
 from verbs_conformance.run import ROUNDS, Run, Settings
-from verbs_conformance.session import Engine
 from verbs_conformance.target import BUILT_IN, engine, load, offered
 from verbs_spec.profiles import capabilities, features
 

@@ -36,10 +36,10 @@ from mutation.mutant import PACKAGE, SOURCES, Mutant
 from verbs_adapters import registry
 from verbs_conformance import program as programs
 from verbs_conformance.build import limits
+from verbs_conformance.engine import Engine
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.machine import Stateful
 from verbs_conformance.reference_backend import ReferenceBackend
-from verbs_conformance.session import Engine
 from verbs_conformance.target import BUILT_IN
 
 KILLED, CRASHED, TIMED_OUT, SURVIVED, NOT_EXECUTED = "killed", "crashed", "timed out", "survived", "not executed"

@@ -15,9 +15,9 @@ from typing import Any
 from verbs_conformance import program as programs
 from verbs_conformance.device import Said, further, likely, permitting
 from verbs_conformance.directed import Directed
+from verbs_conformance.engine import Engine
 from verbs_conformance.errors import BadProgram
 from verbs_conformance.program import Program, full_steps
-from verbs_conformance.session import Engine
 from verbs_reference.model import Model
 from verbs_spec.document import CallRule, Spec
 from verbs_spec.profiles import features, select

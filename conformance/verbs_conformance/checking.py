@@ -30,11 +30,11 @@ from verbs_conformance import cells
 from verbs_conformance.build import fired_by_fixtures, limits
 from verbs_conformance.device import Device
 from verbs_conformance.directed import Directed
+from verbs_conformance.engine import Engine
 from verbs_conformance.errors import BadProgram
 from verbs_conformance.imagined import Imagination
 from verbs_conformance.kept import Kept, Meaning, key
 from verbs_conformance.program import Program, full_steps
-from verbs_conformance.session import Engine
 from verbs_reference.model import Model
 from verbs_reference.proofs import prove
 from verbs_reports.verdicts import Verdict

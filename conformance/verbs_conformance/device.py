@@ -22,9 +22,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from verbs_adapters.contract import Hello
+from verbs_conformance.engine import Engine
 from verbs_conformance.errors import BadProgram
 from verbs_conformance.program import shipped
-from verbs_conformance.session import Engine, attributes
+from verbs_conformance.session import attributes
 from verbs_reference import nodes as n
 from verbs_reference.inlined import inline
 from verbs_reference.model import Model

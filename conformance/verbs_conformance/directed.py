@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from verbs_conformance.device import Said, read
+from verbs_conformance.engine import Engine
 from verbs_conformance.imagined import Imagination
 from verbs_conformance.judge import Judge
 from verbs_conformance.program import Program, full_steps
 from verbs_conformance.reference_backend import ReferenceBackend
-from verbs_conformance.session import Engine, Step, pattern
 from verbs_conformance.shapes import Shape, harmless, usual_and_near
+from verbs_conformance.step import Step, pattern
 from verbs_reference.model import Model
 from verbs_reference.store import Entry
 from verbs_reports.verdicts import Verdict

@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.novelty import Novelty, Outline
 from verbs_conformance.program import Program, full_steps
-from verbs_conformance.session import Outcome, Session, Step
+from verbs_conformance.session import Outcome, Session
 from verbs_conformance.shapes import Menu, Shape, build
+from verbs_conformance.step import Step
 from verbs_conformance.sweep import harvest
 from verbs_reference.belief import Inconclusive
 

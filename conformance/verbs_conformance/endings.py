@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from verbs_conformance.program import Program
-from verbs_conformance.session import Step
+from verbs_conformance.step import Step
 from verbs_conformance.sweep import Sweep, ends, harvest
 from verbs_reference.model import Model
 

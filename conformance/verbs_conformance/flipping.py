@@ -32,13 +32,13 @@ from verbs_conformance import device as devices
 from verbs_conformance import program
 from verbs_conformance.build import limits
 from verbs_conformance.endings import ended, made
+from verbs_conformance.engine import Engine
 from verbs_conformance.flips import Flip, apply
 from verbs_conformance.homes import TRANSPORTS, Home
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.playback import Playback, Recorder
 from verbs_conformance.program import Program
 from verbs_conformance.reference_backend import ReferenceBackend
-from verbs_conformance.session import Engine
 from verbs_conformance.sweep import Sweep
 from verbs_reference.model import Model
 from verbs_reports.verdicts import Verdict

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from verbs_adapters.contract import AdapterError, Backend, Hello, Trouble
 from verbs_conformance import acquittal, allowed
+from verbs_conformance.engine import Engine
 from verbs_conformance.errors import BadProgram
 from verbs_conformance.prefix import Prefixes, Start
 from verbs_conformance.program import Program, full_steps
-from verbs_conformance.session import Engine, Outcome, Session, Step
+from verbs_conformance.session import Outcome, Session
+from verbs_conformance.step import Step
 from verbs_reference.belief import ConsumerError, Inconclusive, Refused
 from verbs_reports.verdicts import Verdict
 

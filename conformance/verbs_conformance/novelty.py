@@ -15,8 +15,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from verbs_conformance.session import Session, Step
+from verbs_conformance.session import Session
 from verbs_conformance.shapes import Shape
+from verbs_conformance.step import Step
 from verbs_reference.model import Model
 
 Outline = tuple[object, ...]

@@ -24,7 +24,8 @@ from dataclasses import dataclass, field
 
 from verbs_adapters.contract import AdapterError, Answer, Backend, Trouble, Value
 from verbs_conformance.playback import Recorder
-from verbs_conformance.session import Session, Step
+from verbs_conformance.session import Session
+from verbs_conformance.step import Step
 
 Asked = tuple[str, Mapping[str, Value]]
 Got = Answer | Trouble | AdapterError

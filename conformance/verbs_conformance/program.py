@@ -28,7 +28,7 @@ from importlib import resources
 from pathlib import Path
 
 from verbs_conformance.errors import BadProgram
-from verbs_conformance.session import Step
+from verbs_conformance.step import Step
 from verbs_spec.document import Spec
 from verbs_spec.errors import SpecError, Where, listed, near
 from verbs_spec.text import Map, Node, Seq, Text, read

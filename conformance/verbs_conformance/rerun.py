@@ -14,7 +14,7 @@ from pathlib import Path
 from verbs_conformance import program as programs
 from verbs_conformance.errors import BadProgram
 from verbs_conformance.program import Program
-from verbs_conformance.session import Step
+from verbs_conformance.step import Step
 from verbs_conformance.target import Target
 from verbs_reports import records as r
 from verbs_reports.results import Results

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from verbs_adapters.contract import Hello
 from verbs_conformance.device import Device, kinds, suits, told
-from verbs_conformance.session import Engine
+from verbs_conformance.engine import Engine
 from verbs_conformance.tally import Tally
 from verbs_conformance.unwitnessed import Reason, reasons
 from verbs_reference.options import asked, barring

@@ -32,11 +32,11 @@ from verbs_adapters.contract import Backend, Hello
 from verbs_conformance import acquittal, ruling
 from verbs_conformance import program as programs
 from verbs_conformance.device import read, suits
+from verbs_conformance.engine import Engine
 from verbs_conformance.judge import Judge, Judgement, shrink
 from verbs_conformance.machine import Stateful
 from verbs_conformance.program import Program, full_steps
 from verbs_conformance.rerun import Again
-from verbs_conformance.session import Engine
 from verbs_conformance.spread import Spread
 from verbs_conformance.sweep import Sweep
 from verbs_conformance.tally import Tally, failure, trouble

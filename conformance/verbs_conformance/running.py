@@ -12,12 +12,12 @@ from rich.console import Console
 from verbs_adapters.contract import Backend
 from verbs_conformance import columns, reporting
 from verbs_conformance import program as programs
+from verbs_conformance.engine import Engine
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.pace import Pace
 from verbs_conformance.program import Program
 from verbs_conformance.rerun import Again
 from verbs_conformance.run import RESULTS, SHOWN, Run, Settings
-from verbs_conformance.session import Engine
 from verbs_conformance.start import INTERRUPTED
 from verbs_conformance.tally import Tally, blamed
 from verbs_conformance.target import Target

@@ -8,42 +8,20 @@ and outputs are the specification's; none is known here.
 from __future__ import annotations
 
 import copy
-import re
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from dataclasses import dataclass
 from typing import Any
 
 from verbs_adapters.contract import Answer, Backend, Hello, OtherDevice, Trouble
+from verbs_conformance.engine import Engine
 from verbs_conformance.errors import BadProgram
-from verbs_reference import nodes as n
+from verbs_conformance.step import Step, pattern, words
 from verbs_reference.belief import Action, Belief, ConsumerError, Inconclusive, Refused
-from verbs_reference.model import CallCode, Model
-from verbs_reference.pending import Analysis
+from verbs_reference.model import CallCode
 from verbs_reference.types import Type
-from verbs_spec.errors import SpecError, Where
-from verbs_spec.text import Text
 
 MAX_POLLS = 64
 CROWDED = 3
 """A continuation gives no further work while so much is in flight: the orders of more cost too much."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step of a program: a call with arguments as text and names for what it returns.
-
-    ``call`` is a verb, or ``settle``, or ``drain`` (poll a queue until it is empty).  ``out`` gives names to the
-    objects that the call makes, by position (``#0``).
-    """
-
-    call: str
-    args: dict[str, str]
-    out: dict[str, str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        left = ", ".join(self.out.values())
-        right = f"{self.call}({', '.join(f'{k}={v}' for k, v in self.args.items())})"
-        return f"{left} = {right}" if left else right
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,67 +30,6 @@ class Outcome:
 
     seen: str
     problem: Refused | ConsumerError | Inconclusive | Trouble | None = None
-
-
-class Engine:
-    """A model with what is derived from it once, and a cache of compiled arguments.
-
-    ``like`` is an engine of a model that differs in a few rules: what it knows of the others is taken over.
-    """
-
-    def __init__(self, model: Model, like: Engine | None = None) -> None:
-        self.model = model
-        self._like = like
-        self.opening = next((c for c in model.calls if model.calls[c].opens), "")
-        opened = model.calls[self.opening] if self.opening else None
-        self.device = opened.outputs[opened.creates[0]] if opened else None
-        self._compiled: dict[tuple[str, Type], tuple[Any, tuple[tuple[str, str], ...]]] = {}
-
-    @cached_property
-    def analysis(self) -> Analysis:
-        """What of the model a belief needs to know, found when the first one asks."""
-        like, self._like = self._like, None
-        return Analysis(self.model, like.analysis if like is not None else None)
-
-    @cached_property
-    def giving(self) -> frozenset[str]:
-        """The calls that give the device work: those that put something into a queue."""
-        return frozenset(
-            c.name
-            for c in self.model.calls.values()
-            for case in c.successes
-            for s in n.flat(case.body)
-            if isinstance(s, n.Push)
-        )
-
-    @cached_property
-    def polling(self) -> tuple[str, str]:
-        """The call that takes entries from a queue, and its first output, which counts them."""
-        for name, code in self.model.calls.items():
-            first = next(iter(code.outputs.items()), None)
-            pops = any(isinstance(s, n.Pop) for c in code.successes for s in c.body)
-            if pops and first is not None and first[1].tag == "nat" and len(code.params) == 1:
-                return name, first[0]
-        raise BadProgram("the specification has no call that takes entries from a queue and counts them")
-
-    def argument(self, text: str, want: Type, names: dict[str, tuple[str, int]]) -> tuple[Any, tuple[int, ...]]:
-        """A compiled argument and the numbers to call it with; BadProgram if the text is no such value."""
-        known = self._compiled.get((text, want))
-        if known is None or any(k not in names or names[k][0] != kind for k, kind in known[1]):
-            known = self._compile(text, want, names)
-            self._compiled[(text, want)] = known
-        return known[0], tuple(names[k][1] for k, _ in known[1])
-
-    def _compile(
-        self, text: str, want: Type, names: dict[str, tuple[str, int]]
-    ) -> tuple[Any, tuple[tuple[str, str], ...]]:
-        scope: dict[str, n.Expr] = {k: n.Var(Type("ref", kind), k) for k, (kind, _) in names.items()}
-        try:
-            tree = self.model.parser.expression(Text(text, Where("program", 1, 1), quoted=True), scope, want)
-        except SpecError as e:
-            raise BadProgram(e.message) from None
-        used = tuple((k, names[k][0]) for k in sorted(n.free_names(tree)))
-        return self.model.compiler.expression(tree, [k for k, _ in used]), used
 
 
 class Session:
@@ -415,23 +332,6 @@ def attributes(code: CallCode, device: Hello | OtherDevice) -> dict[str, Any]:
         name: name.upper() in declared if kind.tag == "bool" else device.limits.get(name, 0)
         for name, kind in code.outputs.items()
     }
-
-
-@cache
-def pattern(text: str) -> str:
-    """Bytes of a program: ``pattern`` with a number makes 4096 bytes that differ at every place."""
-    if text.startswith("pattern"):
-        seed = int(text[7:] or "0")
-        return "".join(chr((i * 7 + (i >> 8) * 13 + seed * 31 + 1) & 255) for i in range(4096))
-    try:
-        return bytes.fromhex(text).decode("latin-1")
-    except ValueError:
-        raise BadProgram(f"bytes are 'pattern', 'patternN' or hexadecimal text, not {text!r}") from None
-
-
-def words(step: Step) -> set[str]:
-    """The identifiers in a step's arguments."""
-    return {word for text in step.args.values() for word in re.findall(r"[A-Za-z_]\w*", text)}
 
 
 def _seen(answer: Answer) -> str:

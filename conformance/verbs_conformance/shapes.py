@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from verbs_conformance.session import Step
+from verbs_conformance.step import Step
 from verbs_reference.model import Model
 
 Names = dict[str, str]

@@ -27,8 +27,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 
+from verbs_conformance.engine import Engine
 from verbs_conformance.program import Program, full_steps
-from verbs_conformance.session import Engine, Step
+from verbs_conformance.step import Step
 
 SIDES = (0, 1)
 SECOND = "_2"

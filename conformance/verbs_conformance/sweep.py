@@ -18,9 +18,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from verbs_conformance.engine import Engine
 from verbs_conformance.program import Program, continuations, full_steps
-from verbs_conformance.session import Engine, Step, words
 from verbs_conformance.shapes import Shape, build, harmless, usual_and_near
+from verbs_conformance.step import Step, words
 from verbs_reference import nodes as n
 from verbs_reference.model import CallCode
 

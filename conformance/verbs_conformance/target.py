@@ -15,7 +15,7 @@ import click
 
 from verbs_adapters import registry
 from verbs_adapters.contract import Backend, Hello
-from verbs_conformance.session import Engine
+from verbs_conformance.engine import Engine
 from verbs_reference.model import Model
 from verbs_spec.document import Spec
 from verbs_spec.errors import ProfileError, near

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from verbs_conformance.driver import SETTLE, Driver, digits
-from verbs_conformance.session import Step
 from verbs_conformance.shapes import Menu, Shape, build
+from verbs_conformance.step import Step
 
 
 class Uniform:

@@ -21,11 +21,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from verbs_adapters.contract import Answer, Backend, Hello, Trouble
+from verbs_conformance.engine import Engine
 from verbs_conformance.errors import BadWaivers
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.playback import Playback, Recorder
 from verbs_conformance.program import Program
-from verbs_conformance.session import Engine
 from verbs_conformance.waivers import Waiver, batches, model
 from verbs_reports import records as r
 from verbs_reports.text import plural

@@ -10,7 +10,9 @@ from oracle import Exact, Oracle, TooLarge
 from programs import SETTLE, model
 
 from verbs_adapters.softhca import SoftHca
-from verbs_conformance.session import Engine, Session, Step
+from verbs_conformance.engine import Engine
+from verbs_conformance.session import Session
+from verbs_conformance.step import Step
 from verbs_reference.belief import Action, Inconclusive
 from verbs_reference.model import Model
 

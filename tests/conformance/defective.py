@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from verbs_conformance import program as programs
 from verbs_conformance.build import limits
+from verbs_conformance.engine import Engine
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.reference_backend import ReferenceBackend
-from verbs_conformance.session import Engine
 from verbs_reference.model import Model
 from verbs_spec.loader import loads
 from verbs_spec.profiles import select

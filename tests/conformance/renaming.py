@@ -12,7 +12,7 @@ import msgspec
 
 from verbs_adapters.contract import Answer, Backend, Hello, Trouble, Value
 from verbs_conformance.program import Program
-from verbs_conformance.session import Step
+from verbs_conformance.step import Step
 from verbs_spec.document import Delta, Profile, Spec
 from verbs_spec.nodes import RESERVED
 from verbs_spec.text import Text

@@ -9,9 +9,10 @@ import pytest
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance import program as programs
 from verbs_conformance import target
+from verbs_conformance.engine import Engine
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.program import full_steps
-from verbs_conformance.session import Engine, Session
+from verbs_conformance.session import Session
 from verbs_reference.belief import Refused
 
 
@@ -37,7 +38,11 @@ def failing(fault: str, name: str) -> Judgement:
         ("byte-len-zero", "cq/poll-empty", "byte_len 64 (cq/poll-recv); seen 0"),
         ("cq-destroyed-under-qp", "cq/destroy-busy", "EBUSY or EINVAL (cq/destroy-busy); seen success"),
         ("cq-holds-one-less", "regress/queue-holds-all", "state RTS (qp/query); seen ERR"),
-        ("data-ignores-key-byte", "regress/id-of-a-refusal", "status REM_ACCESS_ERR or RETRY_EXC_ERR (cq/poll-error); seen SUCCESS"),
+        (
+            "data-ignores-key-byte",
+            "regress/id-of-a-refusal",
+            "status REM_ACCESS_ERR or RETRY_EXC_ERR (cq/poll-error); seen SUCCESS",
+        ),
         (
             "data-ignores-key-byte",
             "regress/silent-failure",

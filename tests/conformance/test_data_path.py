@@ -10,10 +10,10 @@ import pytest
 import verbs_spec
 from verbs_conformance import build
 from verbs_conformance import program as programs
+from verbs_conformance.engine import Engine
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.program import Program
 from verbs_conformance.reference_backend import ReferenceBackend
-from verbs_conformance.session import Engine
 from verbs_reference.model import Model
 from verbs_reports.verdicts import Verdict
 from verbs_spec import load, loads

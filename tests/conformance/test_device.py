@@ -15,13 +15,13 @@ from verbs_conformance import program as programs
 from verbs_conformance import target
 from verbs_conformance.build import limits
 from verbs_conformance.device import ANY, Device, Said, read
+from verbs_conformance.engine import Engine
 from verbs_conformance.errors import BadProgram
 from verbs_conformance.homes import APIS, TRANSPORTS
 from verbs_conformance.judge import Judge
 from verbs_conformance.program import Program
 from verbs_conformance.reference_backend import ReferenceBackend
 from verbs_conformance.run import Run, Settings
-from verbs_conformance.session import Engine
 from verbs_conformance.unwitnessed import reasons
 from verbs_reports.records import Rule
 from verbs_reports.verdicts import Verdict

@@ -9,7 +9,7 @@ import pytest
 
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance import ruling
-from verbs_conformance.session import Engine
+from verbs_conformance.engine import Engine
 from verbs_conformance.target import Target, load, offered
 from verbs_reference.model import Model
 from verbs_spec import ProfileError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance import program as programs
 from verbs_conformance import target
+from verbs_conformance.engine import Engine
 from verbs_conformance.judge import Judge, Judgement
-from verbs_conformance.session import Engine
 from verbs_reference.belief import Action, Belief, Refused
 from verbs_reports.verdicts import Verdict
 

@@ -8,8 +8,8 @@ from planted import PLANTED
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance import program as programs
 from verbs_conformance import target
+from verbs_conformance.engine import Engine
 from verbs_conformance.judge import Judge, shrink
-from verbs_conformance.session import Engine
 from verbs_conformance.sweep import Sweep
 
 FIXTURES = ("inside", "continued", "remapped", "reconnected")

@@ -18,9 +18,9 @@ import pytest
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance import program as programs
 from verbs_conformance import target
+from verbs_conformance.engine import Engine
 from verbs_conformance.judge import Judge
 from verbs_conformance.program import Program
-from verbs_conformance.session import Engine
 from verbs_conformance.sweep import Sweep
 
 PLANTED = {**planted_second.PLANTED, **planted_third.PLANTED, **planted_fourth.PLANTED}

@@ -16,7 +16,7 @@ from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.machine import Stateful, machine_class
 from verbs_conformance.prefix import same
 from verbs_conformance.program import Program, full_steps
-from verbs_conformance.session import Step
+from verbs_conformance.step import Step
 from verbs_conformance.sweep import Sweep
 from verbs_conformance.target import engine
 from verbs_reports.verdicts import Verdict

@@ -11,9 +11,9 @@ from verbs_adapters.contract import VERBS, Answer, Hello, Trouble, Value
 from verbs_adapters.contract.verb import DEVICE
 from verbs_conformance import build
 from verbs_conformance import program as programs
+from verbs_conformance.engine import Engine
 from verbs_conformance.judge import Judge
 from verbs_conformance.reference_backend import ReferenceBackend
-from verbs_conformance.session import Engine
 from verbs_reference.model import Model
 from verbs_reports.verdicts import Verdict
 from verbs_spec import load

@@ -13,9 +13,9 @@ from cli import Ended, verbspec
 
 from verbs_adapters.remote.client import RemoteBackend
 from verbs_conformance import target
+from verbs_conformance.engine import Engine
 from verbs_conformance.rerun import Again
 from verbs_conformance.run import Run, Settings
-from verbs_conformance.session import Engine
 from verbs_reports.results import read
 
 SABOTEUR = Path(__file__).parents[1] / "backends" / "saboteur.py"

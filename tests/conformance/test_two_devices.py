@@ -14,10 +14,10 @@ from renaming import Renaming
 from verbs_adapters.contract import Answer, Trouble
 from verbs_adapters.two.backend import TwoSides
 from verbs_conformance import program as programs
+from verbs_conformance.engine import Engine
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.program import Program, full_steps
 from verbs_conformance.run import Run, Settings
-from verbs_conformance.session import Engine
 from verbs_conformance.spread import Spread
 from verbs_conformance.target import engine
 from verbs_reference.model import Model

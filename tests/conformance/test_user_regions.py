@@ -15,8 +15,8 @@ from verbs_adapters.contract import OK, Answer, Backend, Trouble, Value
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance import program as programs
 from verbs_conformance import target
+from verbs_conformance.engine import Engine
 from verbs_conformance.judge import Judge, Judgement
-from verbs_conformance.session import Engine
 from verbs_reports.verdicts import Verdict
 
 OTHER = 0x00A5_5A00

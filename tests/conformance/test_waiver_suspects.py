@@ -9,8 +9,8 @@ from verbs_adapters import registry
 from verbs_adapters.contract import Answer, Backend, Hello, Trouble, Value
 from verbs_conformance import program as programs
 from verbs_conformance import target
+from verbs_conformance.engine import Engine
 from verbs_conformance.judge import Judge
-from verbs_conformance.session import Engine
 from verbs_conformance.waivers import load, model
 from verbs_reports.verdicts import Verdict
 

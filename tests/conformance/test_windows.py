@@ -12,11 +12,11 @@ from defective import texts
 
 from verbs_conformance import program as programs
 from verbs_conformance.build import limits
+from verbs_conformance.engine import Engine
 from verbs_conformance.judge import Judge
 from verbs_conformance.machine import Stateful
 from verbs_conformance.reference_backend import ReferenceBackend
 from verbs_conformance.run import Run, Settings
-from verbs_conformance.session import Engine
 from verbs_conformance.shapes import harmless, shapes
 from verbs_conformance.sweep import Sweep
 from verbs_conformance.target import engine

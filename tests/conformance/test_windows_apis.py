@@ -9,9 +9,9 @@ from defective import texts
 
 from verbs_conformance import program as programs
 from verbs_conformance.build import limits
+from verbs_conformance.engine import Engine
 from verbs_conformance.judge import Judge
 from verbs_conformance.reference_backend import ReferenceBackend
-from verbs_conformance.session import Engine
 from verbs_reference.model import Model
 from verbs_reports.verdicts import Verdict
 from verbs_spec.document import CallRule

@@ -17,12 +17,12 @@ from verbs_conformance import device as devices
 from verbs_conformance import listing
 from verbs_conformance import program as programs
 from verbs_conformance.build import limits
+from verbs_conformance.engine import Engine
 from verbs_conformance.errors import BadProgram
 from verbs_conformance.flips import apply, flips
 from verbs_conformance.judge import Judge
 from verbs_conformance.program import Program
 from verbs_conformance.reference_backend import ReferenceBackend
-from verbs_conformance.session import Engine
 from verbs_conformance.tracing import Trace
 from verbs_reference.model import Model
 from verbs_reports.verdicts import Verdict

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from verbs_conformance import flipping
+from verbs_conformance.engine import Engine
 from verbs_conformance.flipping import DEVICES, FEW, MOST, Result, bench_of, shown_by
 from verbs_conformance.flips import Flip, apply, flips
 from verbs_conformance.homes import Home, asked, homes, tried
 from verbs_conformance.judge import Judge
 from verbs_conformance.playback import Playback
-from verbs_conformance.session import Engine
 from verbs_reference.model import Model
 from verbs_spec.document import CallRule, StepRule
 
