@@ -3,8 +3,9 @@
 Theory of operation
 -------------------
 A script names a kind of packet and what happens to each of that kind when it is sent for the first time.  A reliable
-connection comes to the same end as on a healthy wire, whatever the script; only a refusal that is lost cannot be told
-again, for the responder is in ERR by then, and the requester ends in RETRY_EXC_ERR.
+connection comes to the same end as on a healthy wire, whatever the script, unless the responder goes to ERR before it
+has given again what was lost: then the requester ends in RETRY_EXC_ERR.  So it is with a refusal that is lost, and
+with the data of a READ before a request that is refused.
 """
 
 from __future__ import annotations
