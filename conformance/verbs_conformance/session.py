@@ -148,7 +148,12 @@ class Session:
     def _gone(self, step: Step, code: CallCode, args: tuple[Any, ...]) -> str:
         """The parameters that name objects which are there no longer, or nothing."""
         params = zip(code.params.items(), args, strict=True)
-        refs = {name: n for (name, kind), n in params if kind.tag == "ref" and step.args.get(name) in self.names}
+        may_be = self.engine.model.spec.calls[step.call].gone
+        refs = {
+            name: n
+            for (name, kind), n in params
+            if kind.tag == "ref" and name not in may_be and step.args.get(name) in self.names
+        }
         gone = [
             f"{name}={step.args[name]}"
             for name, number in refs.items()

@@ -212,8 +212,8 @@ class Call:
     """A verb, with the shapes in which generated programs make it.
 
     `across` lists the parameters that name what is at the other end of a connection, which may be on another device;
-    all else that a call names is of one. `limited` gives the profiles of a parameter or output that not all
-    have; what a selection leaves out stands in `absent`, with its type.
+    all else that a call names is of one. `gone` lists those that may name what is there no longer. `limited` gives the
+    profiles of a parameter or output that not all have; what a selection leaves out stands in `absent`, with its type.
     """
 
     name: Text
@@ -224,6 +224,7 @@ class Call:
     rules: tuple[CallRule, ...]
     object: str
     across: tuple[Text, ...] = ()
+    gone: tuple[Text, ...] = ()
     limited: Mapping[str, tuple[Text, ...]] = field(default_factory=dict)
     absent: Mapping[str, Text] = field(default_factory=dict)
 

@@ -101,7 +101,7 @@ def choice(name: Text, node: Node, file: str) -> Choice:
 def call(name: Text, node: Node, file: str) -> Call:
     """An entry of `calls`."""
     nodes.name(name, "a call's name")
-    entry = Entry(node, f"call {name}", required="rules", optional="params outputs profile shapes across")
+    entry = Entry(node, f"call {name}", required="rules", optional="params outputs profile shapes across gone")
     limited: dict[str, tuple[Text, ...]] = {}
     params = typed(entry, "params", limited)
     outputs = typed(entry, "outputs", limited)
@@ -109,14 +109,20 @@ def call(name: Text, node: Node, file: str) -> Call:
         raise SpecError(f"{key!r} is both a parameter and an output of call {name}", outputs[key].where)
     shapes: dict[str, Shape] = {key: shape(key, node, name, params) for key, node in entry.items("shapes")}
     rules = tuple(call_rule(each, name, file) for each in entry.elements("rules"))
-    across = entry.optional("across", nodes.names) or ()
-    for each in across:
+    across, gone = (_parameters(entry, key, name, params) for key in ("across", "gone"))
+    return Call(name, params, outputs, shapes, profiles(entry), rules, file, across, gone, limited)
+
+
+def _parameters(entry: Entry, key: str, call: Text, params: Mapping[str, Text]) -> tuple[Text, ...]:
+    """A list of some of a call's parameters."""
+    found = entry.optional(key, nodes.names) or ()
+    for each in found:
         if each not in params:
             raise SpecError(
-                f"{str(each)!r} in 'across' of call {name} is no parameter; the parameters are {listed(params)}",
+                f"{str(each)!r} in {key!r} of call {call} is no parameter; the parameters are {listed(params)}",
                 each.where,
             )
-    return Call(name, params, outputs, shapes, profiles(entry), rules, file, across, limited)
+    return tuple(found)
 
 
 def family(name: Text, node: Node, file: str) -> StepFamily:

@@ -383,6 +383,11 @@ ROWS: list[tuple[str, str | Mapping[str, str], str]] = [
         "rules/mr.yaml:6:17: 'b' in 'across' of call c is no parameter; the parameters are a",
     ),
     (
+        "gone what is no parameter",
+        doc(f"calls:\n  c:\n    params: {{a: nat}}\n    gone: [a, b]\n    rules: [{OK}]"),
+        "rules/mr.yaml:6:15: 'b' in 'gone' of call c is no parameter; the parameters are a",
+    ),
+    (
         "a field that is across a word",
         doc("objects:\n  qp: {peer: {type: ref qp, across: far}}"),
         "rules/mr.yaml:4:37: 'across' of field peer of qp is 'far'; it may be true, false",
