@@ -14,7 +14,7 @@ from typing import Any
 
 from verbs_conformance import program as programs
 from verbs_conformance.device import Said, further, likely, permitting
-from verbs_conformance.directed import Directed
+from verbs_conformance.directed import Directed, rule_text
 from verbs_conformance.engine import Engine
 from verbs_conformance.errors import BadProgram
 from verbs_conformance.program import Program, full_steps
@@ -166,7 +166,11 @@ def build(
             engine = Engine(Model(select(spec, api, transport, group)))
             found = witnesses(engine, programs.fixtures(), known, rules, only if first else lambda _: False)
             made += found if first else (replace(p, transport=(transport,)) for p in found)
-    made += [p for p in known if p.api == (api,) and p.target in order | {"": 0} and not only(p.target or p.name)]
+    made += [
+        replace(p, says=rule_text(select(spec, api, (*p.transport, transports[0])[0], p.feature), p.target) or p.says)
+        for p in known
+        if p.api == (api,) and p.target in order | {"": 0} and not only(p.target or p.name)
+    ]
     return sorted(made, key=lambda p: (order.get(p.target, -1), p.name))
 
 

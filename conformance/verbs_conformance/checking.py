@@ -29,7 +29,7 @@ from typing import Any
 from verbs_conformance import cells
 from verbs_conformance.build import fired_by_fixtures, limits
 from verbs_conformance.device import Device
-from verbs_conformance.directed import Directed
+from verbs_conformance.directed import Directed, rule_text
 from verbs_conformance.engine import Engine
 from verbs_conformance.errors import BadProgram
 from verbs_conformance.imagined import Imagination
@@ -218,6 +218,12 @@ def _group(subject: Subject, profiles: tuple[str, str], having: tuple[str, ...],
     if not set(having) <= known:
         return
     chosen = subject.chosen(*profiles, having)
+    for program in group:  # not kept: what a rule says is none of its meaning
+        if program.kind == "directed" and program.target and program.says != rule_text(chosen, program.target):
+            yield (
+                f"program {program.name} does not say what its rule says under {_under(chosen)}; "
+                f"run 'verbspec spec build --only {program.target}'"
+            )
     name = key("runs", subject.meaning.of(chosen), *_written(subject.fixtures.values()))
     right = subject.kept.get(name) or []
     marks = [key("run", p.to_yaml(), str(p.name in subject.unpassed)) for p in group]

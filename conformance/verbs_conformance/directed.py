@@ -25,6 +25,7 @@ from verbs_conformance.step import Step, pattern
 from verbs_reference.model import Model
 from verbs_reference.store import Entry
 from verbs_reports.verdicts import Verdict
+from verbs_spec.document import Spec
 
 MAX_DEPTH = 3
 SEEDS = 3
@@ -267,7 +268,7 @@ class Directed:
             steps=(*own, *end),
             fixture=self.fixture.name,
             target=target,
-            says=str(self.model.spec.rules[target].says).strip() if target in self.model.spec.rules else "",
+            says=rule_text(self.model.spec, target),
             api=(self.model.spec.selected or ("", ""))[:1],
             device=self.said,
             feature=self.model.spec.features,
@@ -297,3 +298,8 @@ def _counts(names: Mapping[str, tuple[str, int]]) -> dict[str, int]:
     for kind, _ in names.values():
         counts[kind] = counts.get(kind, 0) + 1
     return counts
+
+
+def rule_text(spec: Spec, rule: str) -> str:
+    """What a rule says, as the program that was searched for it says it; nothing if there is no such rule."""
+    return str(spec.rules[rule].says).strip() if rule in spec.rules else ""

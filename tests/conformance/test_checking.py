@@ -90,13 +90,24 @@ def subject() -> Subject:
 
 def test_a_program_that_does_not_fire_its_rule_is_found_each_time(subject: Subject, tmp_path: Path) -> None:
     other = next(p for p in subject.programs if p.target == "buf/write-beyond")
-    wrong = [*subject.programs, replace(other, target="buf/read-beyond")]
+    wrong = [*subject.programs, replace(other, target="buf/read-beyond", kind="regression")]
     for _ in range(2):  # what is wrong is not kept
         found = list(runs(replace(subject, programs=tuple(wrong), kept=Kept(tmp_path))))
         assert found == [
             "program buf/write-beyond does not fire its rule buf/read-beyond under linux-user on the model; mend the "
             "rule, or search the program anew with 'verbspec spec build --only'"
         ]
+
+
+def test_a_searched_program_says_what_its_rule_says(subject: Subject, tmp_path: Path) -> None:
+    """Also where all is kept: that the rule says something else by now changes no meaning."""
+    kept = Kept(tmp_path)
+    assert list(runs(replace(subject, kept=kept))) == []
+    old = replace(subject.programs[0], kind="directed", says="What the rule said once.")
+    assert list(runs(replace(subject, programs=(old, *subject.programs[1:]), kept=kept))) == [
+        f"program {old.name} does not say what its rule says under linux-user; "
+        f"run 'verbspec spec build --only {old.target}'"
+    ]
 
 
 def test_what_is_right_is_run_once(subject: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
