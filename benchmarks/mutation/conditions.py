@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from multiprocessing import get_context
@@ -108,6 +108,8 @@ OTHERWISE = {
 """Of all that the sources leave free another choice than the usual one."""
 TIGHT = {"max_objects": "6", "max_pages": "4", "max_qp_wr": "8", "max_cqe": "16", "pace": "lazy"}
 EARLY = {"local_inv_early": "true", "no_receive": "wait", "failed_wr": "early", "pace": "eager"}
+LOSSY = {"atomic_length": "REM_ACCESS_ERR", "refused_imm": "REM_ACCESS_ERR", "bad_op_status": "MW_BIND_ERR"}
+LOSSY |= {"path_mtu_bound": "largest", "post_bind_type_1": "fail", "without": "SRQ_RESIZE"}
 
 
 def _otherwise(api: str, transport: str, more: Mapping[str, str]) -> Condition:
@@ -126,6 +128,8 @@ CONDITIONS = (
     _otherwise("linux-kernel", "roce", TIGHT),
     _otherwise("linux-kernel", "iwarp", EARLY),
     Condition("linux-user", "roce", (("threads", "2"),)),
+    Condition("linux-user", "roce", tuple({**LOSSY, "wire": "lost-atomic-response", "first_psn": "16777213"}.items())),
+    Condition("linux-user", "roce", tuple({**LOSSY, "wire": "lost-rest-of-read", "mtu": "MTU_256"}.items())),
 )
 """The likelier to show something the sooner."""
 
@@ -143,6 +147,8 @@ class Item:
     fired: frozenset[str]
     lines: frozenset[tuple[str, int]] = field(repr=False)
     """Module and line."""
+    words: frozenset[str] = field(repr=False, default=frozenset())
+    """The words that the device was told and has answered."""
 
 
 @dataclass(slots=True)
@@ -194,6 +200,7 @@ class Traced:
     def __init__(self, backend: Backend, tracer: Tracer) -> None:
         self.backend = backend
         self.tracer = tracer
+        self.words: set[str] = set()
 
     def hello(self) -> Hello:
         """Pass on."""
@@ -207,11 +214,25 @@ class Traced:
     def call(self, verb: str, args: Mapping[str, Value]) -> Answer | Trouble:
         """Pass on, traced."""
         with self.tracer:
-            return self.backend.call(verb, args)
+            answer = self.backend.call(verb, args)
+        said = args.items(), (answer.result, answer.out) if isinstance(answer, Answer) else ()
+        self.words.update(words(said))
+        return answer
 
     def close(self) -> None:
         """Pass on."""
         self.backend.close()
+
+
+def words(value: Any) -> Iterator[str]:
+    """The texts in a value, at any depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from words(tuple(value.items()))
+    elif isinstance(value, Iterable) and not isinstance(value, bytes):
+        for each in value:
+            yield from words(each)
 
 
 def kept(conditions: Sequence[Condition], file: Path, tell: Callable[[str], None]) -> Healthy:
@@ -267,6 +288,7 @@ def _run(
     with tracer:
         device = registry.create(BUILT_IN, condition.all_options)
         hello = device.hello()
+        registry.create(BUILT_IN, condition.all_options).close()  # as a run does when all is done
     at_import = tracer.lines
     backend = Traced(device, tracer)
     judge = Judge(engine_of(condition, hello), backend, hello, programs.fixtures())
@@ -281,13 +303,13 @@ def _run(
             items += same
             continue
         first, *others = seeds(program)
-        tracer.lines = set()
+        tracer.lines, backend.words = set(), set()
         done = judge.run(program, first)
         if done.broken:
             failed.append(f"{program.name} fails, seed {first}: {', '.join(done.suspects)} {done.reason}")
             continue
         lines, fired = frozenset(tracer.lines - at_import), frozenset(done.fired)
-        made = Item(number, program.name, text, first, done.seconds, fired, lines)
+        made = Item(number, program.name, text, first, done.seconds, fired, lines, frozenset(backend.words))
         items += [made, *(replace(made, seed=seed) for seed in others)]
     return hello, items, at_import, failed
 

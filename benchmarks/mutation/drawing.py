@@ -1,13 +1,15 @@
 """Which mutants there are, and which are drawn.
 
 mutmut changes a source in each place that one of its operators knows.  All mutants of a group of modules are put into
-an order that a seed and their texts decide, and the first are taken, as many from each group.  What is passed over on
-the way, because it cannot change what a healthy device does (:mod:`mutation.plain`), is counted.
+an order that a seed and their texts decide, and the first are taken, as many from each group.  So a change of the
+sources changes the draw by the mutants of the changed lines alone.  What is passed over on the way, because it cannot
+change what a healthy device does (:mod:`mutation.plain`), is counted.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,9 +74,21 @@ def _sites(group: str, module: str, folder: Path, seed: int) -> Iterator[_Site]:
     tree = MetadataWrapper(libcst.parse_module((folder / f"{module}.py").read_text(encoding="utf-8")))
     visitor = MutationVisitor(mutation_operators, IgnoredCode(set(), set(), set()))
     tree.visit(visitor)
-    for i, mutation in enumerate(visitor.mutations):
-        rank = hashlib.sha256(f"{seed} {module} {i}".encode()).hexdigest()
+    times: Counter[str] = Counter()
+    for mutation in visitor.mutations:
+        text = f"{seed} {module} {_text(tree, mutation)}"
+        times[text] += 1
+        rank = hashlib.sha256(f"{text} {times[text]}".encode()).hexdigest()
         yield _Site(group, module, tree, mutation, rank)
+
+
+def _text(tree: MetadataWrapper, mutation: Mutation) -> str:
+    """What is changed into what, in which line of which function."""
+    around: libcst.CSTNode | None = mutation.contained_by_top_level_function  # a class's own assignment, too
+    parts = [tree.module.code_for_node(n) for n in (mutation.original_node, mutation.mutated_node)]
+    place = tree.resolve(PositionProvider).get(mutation.original_node)
+    line = "" if place is None else tree.module.code.splitlines()[place.start.line - 1].strip()
+    return "\n".join([around.name.value if isinstance(around, libcst.FunctionDef) else "", line, *parts])
 
 
 def _made(site: _Site, text: str) -> tuple[Mutant | None, str]:

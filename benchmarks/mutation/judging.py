@@ -111,7 +111,13 @@ class Bench:
         places = {(mutant.module, line) for line in mutant.lines}
         every = not places or not places.isdisjoint(self.healthy.at_import)
         found = [i for i in self.healthy.items if every or not places.isdisjoint(i.lines)]
-        found.sort(key=lambda i: (mutant.used.isdisjoint(i.lines), i.seed, i.condition, i.seconds))
+        changed, near = mutant.words
+
+        def key(item: Item) -> tuple[float, ...]:
+            told = changed.isdisjoint(item.words), near.isdisjoint(item.words)
+            return (mutant.used.isdisjoint(item.lines), *told, item.seed, item.condition, item.seconds)
+
+        found.sort(key=key)
         times: Counter[str] = Counter()
         ranked: list[tuple[int, int, Item]] = []
         for item in found:
@@ -226,7 +232,7 @@ class _Trial:
     def outcome(self) -> Outcome:
         """Judge until the first failure or until the time is used up."""
         try:
-            return self._written() or self._drawn() or Outcome(SURVIVED, unfired=self._unfired())
+            return self._written() or self._drawn() or self._ended()
         except MemoryError:
             return Outcome(TIMED_OUT, by=self.now, reason="used up its memory")
         except Exception as e:
@@ -266,6 +272,13 @@ class _Trial:
                     return self._failed(done)
             self._watch(0)
         return None
+
+    def _ended(self) -> Outcome:
+        """Close the devices, as a run does when all is done; one may fail at that."""
+        self.now = "its end"
+        for judge in self.judges.values():
+            judge.backend.close()
+        return Outcome(SURVIVED, unfired=self._unfired())
 
     def ends_drawing(self) -> bool:
         """End the drawing of programs, whose time is up, if that has not been done; what hangs then will never end."""

@@ -45,6 +45,12 @@ class Mutant:
     """The whole of the changed source."""
 
     @property
+    def words(self) -> tuple[set[str], set[str]]:
+        """The words that were changed, and all of the changed lines."""
+        old, new = (set(re.findall(r'"(\w+)"', text)) for text in (self.old, self.new))
+        return old - new, old
+
+    @property
     def name(self) -> str:
         """What tells it from every other; the same as long as its module stays as it is."""
         return f"{self.module}:{self.line}:{hashlib.sha256(self.source.encode()).hexdigest()[:8]}"
@@ -75,11 +81,15 @@ def mutant(group: str, module: str, text: str, changed: str, lines: tuple[int, .
 
 
 def _users(module: str, text: str, line: int) -> frozenset[tuple[str, int]]:
-    """The lines of all modules that name what the statement of a line assigns; of a class, those of its module."""
-    nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Assign | ast.AnnAssign)]
+    """The lines of all modules that name what the statement of a line assigns, or what is made of it; of a class, those
+    of its module."""
+    tree = ast.parse(text)
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Assign | ast.AnnAssign)]
+    made = {name: _names(n) for n in nodes if n in tree.body for name in _assigned(n)}
     here = [n for n in nodes if n.lineno <= line <= (n.end_lineno or n.lineno)]
-    targets = [t for n in here for t in (n.targets if isinstance(n, ast.Assign) else [n.target])]
-    names = {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)} - {"__slots__"}
+    names = {name for n in here for name in _assigned(n)} - {"__slots__"}
+    while more := {name for name, of in made.items() if of & names} - names:
+        names |= more
     if not names:
         return frozenset((module, number) for number in range(1, text.count("\n") + 1))
     word = re.compile(rf"\b({'|'.join(names)})\b")
@@ -89,6 +99,14 @@ def _users(module: str, text: str, line: int) -> frozenset[tuple[str, int]]:
         for number, each in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if word.search(each)
     )
+
+
+def _assigned(node: ast.Assign | ast.AnnAssign) -> set[str]:
+    return {name for t in (node.targets if isinstance(node, ast.Assign) else [node.target]) for name in _names(t)}
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def _joined(lines: list[str]) -> str:

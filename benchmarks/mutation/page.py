@@ -53,9 +53,10 @@ def data(records: Sequence[Record], drawn: Drawn, known: Known, **run: Any) -> d
 
 
 def _entry(r: Record, known: Known) -> dict[str, Any]:
-    entry: dict[str, Any] = {"mutant": r.name, "group": r.group, "in": r.function, "verdict": r.verdict}
+    entry: dict[str, Any] = {"mutant": r.name, "group": r.group, "in": r.function, "old": r.old, "new": r.new}
+    entry["verdict"] = r.verdict
     if r.verdict in LEFT or r.verdict == TIMED_OUT:
-        entry |= {"old": r.old, "new": r.new, "programs": r.programs, "calls": r.calls}
+        entry |= {"programs": r.programs, "calls": r.calls}
     if r.verdict in LEFT and why(known, r):
         entry["equivalent"] = why(known, r)
     if r.unfired:
