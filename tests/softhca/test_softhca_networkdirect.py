@@ -57,6 +57,14 @@ def test_a_bound_window() -> None:
     assert rig.wrote(key) == [(1, "ND_ACCESS_VIOLATION")]
 
 
+@pytest.mark.parametrize("transport", ["roce", "iwarp"])
+def test_releasing_a_queue_pair_cannot_fail(transport: str) -> None:
+    rig = NdRig(transport=transport, destroy_bound="refuse")
+    assert rig.bind()[0] == "0"
+    assert rig.sent() == [(50, "SUCCESS")]
+    assert rig.result("destroy_qp", qp=rig.b) == "0"
+
+
 def test_what_bind_refuses() -> None:
     rig = NdRig(access=("REMOTE_READ",))
     assert rig.bind()[0] == "ND_ACCESS_VIOLATION"

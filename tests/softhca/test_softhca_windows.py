@@ -489,9 +489,18 @@ def test_a_window_holds_its_domain() -> None:
     assert rig.result("dealloc_pd", pd=pd) == "0"
 
 
-@pytest.mark.parametrize(("destroy_bound", "right"), [("accept", "0"), ("refuse", "EBUSY")])
-def test_destroying_a_queue_pair_with_a_window(destroy_bound: str, right: str) -> None:
-    rig = WindowRig(destroy_bound=destroy_bound)
+@pytest.mark.parametrize(
+    ("options", "right"),
+    [
+        ({}, "0"),
+        ({"destroy_bound": "refuse"}, "0"),  # of type 2B: o10-2.2.5
+        ({"destroy_bound": "refuse", "transport": "iwarp"}, "EBUSY"),
+        ({"destroy_bound": "refuse", "also": "MEM_WINDOW_TYPE_2A"}, "EBUSY"),
+        ({"also": "MEM_WINDOW_TYPE_2A"}, "0"),
+    ],
+)
+def test_destroying_a_queue_pair_with_a_window(options: dict[str, str], right: str) -> None:
+    rig = WindowRig(**options)
     key = rig.bind_2()
     assert rig.result("destroy_qp", qp=rig.b) == right
     if right == "EBUSY":

@@ -22,7 +22,7 @@ from typing import Any
 from verbs_adapters.softhca.arguments import Refused, access_bits
 from verbs_adapters.softhca.mw import TYPE_2, Binding, Window
 from verbs_adapters.softhca.objects import Holder, Objects, find
-from verbs_adapters.softhca.overlapped import WAITING, Later, answered
+from verbs_adapters.softhca.overlapped import Later, answered
 from verbs_adapters.softhca.pairs import Pairs
 from verbs_adapters.softhca.posting import Posting
 from verbs_adapters.softhca.qp import QueuePair
@@ -49,13 +49,13 @@ class RegionObjects:
 
     def release_memory_region(self, args: Args) -> None:
         holder = find(self._objects.holders, args["region"])
-        if holder.request is not None:
+        if holder.taken:
             raise Refused("EBUSY")
         del self._objects.holders[args["region"]]
 
     def register_memory_region(self, args: Args) -> Args:
         holder = find(self._objects.holders, args["region"])
-        if holder.request is not None and holder.request.outcome in (WAITING, "0"):
+        if holder.taken:
             raise Refused("EINVAL", "ND_INVALID_DEVICE_STATE")
         request, keys = self._regions.register_later(holder.pd, args, self._later)
         holder.request = request

@@ -25,7 +25,7 @@ from verbs_adapters.softhca.memory import MAX_BUFFER, Buffer, Memory
 from verbs_adapters.softhca.mw import Window, Windows
 from verbs_adapters.softhca.options import Settings
 from verbs_adapters.softhca.qp import QueuePair
-from verbs_adapters.softhca.queue import Channel, CompletionQueue, Overlap, SharedReceives
+from verbs_adapters.softhca.queue import DONE, WAITING, Channel, CompletionQueue, Overlap, SharedReceives
 from verbs_adapters.softhca.region import (
     SYSTEM_PAGE_SHIFT,
     AddressHandle,
@@ -55,6 +55,11 @@ class Holder:
     def __init__(self, pd: ProtectionDomain) -> None:
         self.pd = pd
         self.request: Overlap | None = None
+
+    @property
+    def taken(self) -> bool:
+        """Whether it holds a registration or waits for one; one that failed is none."""
+        return self.request is not None and self.request.outcome in (WAITING, DONE)
 
 
 class Objects:

@@ -193,7 +193,7 @@ OPTIONS: dict[str, Option] = {
     "destroy_bound": Option(
         "accept",
         ("accept", "refuse"),
-        "a queue pair can go through which a window of type 2 is bound, or not",
+        "a queue pair can go through which a window of type 2 is bound, or, on iWARP and with windows of type 2A, not",
     ),
     "malformed_bind": Option(
         "execute",

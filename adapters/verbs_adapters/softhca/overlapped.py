@@ -23,10 +23,9 @@ from typing import Any
 from verbs_adapters.softhca.arguments import Refused
 from verbs_adapters.softhca.capabilities import NETWORKDIRECT
 from verbs_adapters.softhca.objects import Objects, find
-from verbs_adapters.softhca.queue import ANY, SOLICITED, CompletionQueue, Overlap
+from verbs_adapters.softhca.queue import ANY, CANCELLED, DONE, OVERRUN, SOLICITED, WAITING, CompletionQueue, Overlap
 
 Args = dict[str, Any]
-DONE, WAITING, CANCELLED, OVERRUN = "0", "EINPROGRESS", "ECANCELED", "EOVERFLOW"
 KINDS = {"ANY": ANY, "SOLICITED": SOLICITED, "ERRORS": 0}
 DELAY = 1000  # nanoseconds of the device's time
 

@@ -60,6 +60,12 @@ class Pairs:
         self._engine = objects.engine
         self._next_qpn = objects.first_qpn
         self._whole = "QP_ATTRIBUTES" in objects.offer.declared
+        its = self._settings
+        self._windows_hold = (
+            its.destroy_bound == "refuse"
+            and its.api != NETWORKDIRECT  # releasing an object cannot fail
+            and (its.transport == "iwarp" or "MEM_WINDOW_TYPE_2A" in objects.offer.declared)  # o10-2.2.5 on type 2B
+        )
 
     # -- life --------------------------------------------------------------------------------------
     def create_qp(self, args: Args) -> Args:
@@ -126,7 +132,7 @@ class Pairs:
 
     def destroy_qp(self, args: Args) -> None:
         qp = find(self._objects.qps, args["qp"])
-        if qp.windows and self._settings.destroy_bound == "refuse":
+        if qp.windows and self._windows_hold:
             raise Refused("EBUSY")
         if "unacknowledged-events-of-a-pair-hold-nothing" not in self._faults:
             qp.require_acknowledged()

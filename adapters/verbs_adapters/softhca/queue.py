@@ -161,6 +161,10 @@ class Channel:
         return None
 
 
+DONE, WAITING, CANCELLED, OVERRUN = "0", "EINPROGRESS", "ECANCELED", "EOVERFLOW"
+"""Outcomes of overlapped requests; a registration that failed has the words of its refusal."""
+
+
 class Overlap:
     """An overlapped request: its outcome, and the region that a registration made."""
 
