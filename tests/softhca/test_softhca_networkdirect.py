@@ -75,8 +75,9 @@ def test_what_bind_refuses() -> None:
     assert rig.sent() == [(50, "ND_INVALID_DEVICE_REQUEST")]  # it is bound
 
 
-def test_what_invalidate_refuses() -> None:
-    rig = NdRig()
+@pytest.mark.parametrize("status", ["LOC_QP_OP_ERR", "MW_BIND_ERR", "LOC_PROT_ERR"])
+def test_what_invalidate_refuses(status: str) -> None:
+    rig = NdRig(bad_op_status=status)
     assert rig.invalidate(qp=rig.fresh()) == "ND_CONNECTION_INVALID"
     assert rig.invalidate(signaled=False) == "0"
     assert rig.sent() == [(60, "ND_INVALID_DEVICE_REQUEST")]  # it is not bound

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from verbs_adapters.softhca.access import Piece, Protection, ProtectionError
 from verbs_adapters.softhca.attributes import active_mtu
+from verbs_adapters.softhca.capabilities import NETWORKDIRECT
 from verbs_adapters.softhca.completer import SUCCESS
 from verbs_adapters.softhca.connection import MTUS
 from verbs_adapters.softhca.memory import BusFault
@@ -41,6 +42,8 @@ class Requester:
     def __init__(self, settings: Settings, protection: Protection, registrar: Registrar, wire: Wire) -> None:
         self._wire = wire
         self._settings = settings
+        one_word = settings.api == NETWORKDIRECT  # ND2_RESULT: ND_INVALID_DEVICE_REQUEST
+        self._bad_operation = "LOC_QP_OP_ERR" if one_word else settings.bad_op_status
         self._faults = settings.fault
         self._protection = protection
         self._registrar = registrar
@@ -89,7 +92,7 @@ class Requester:
         try:
             self._registrar.execute(qp, wqe)
         except OperationError as error:
-            wqe.status = error.status or self._settings.bad_op_status
+            wqe.status = error.status or self._bad_operation
             if wqe.binding is not None and "bind-failure-says-protection" in self._faults:
                 wqe.status = "LOC_PROT_ERR"
             if wqe.binding is not None and "failed-bind-says-success" in self._faults:
