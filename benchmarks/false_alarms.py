@@ -1,11 +1,12 @@
 """Draws programs for softhca as it should be, in many of the ways that it may go: each failure is a false alarm.
 
-``python benchmarks/false_alarms.py [--programs N] [--ways N] [--threads N] [--seed N] [--jobs N]`` spreads the programs
-evenly over the ways.  A way is a seed, an API, a transport, a pace or so many threads, the condition of the wire, and
-one of the values of each option for what the sources leave open, all drawn by the seed of the run and printed with
-what came of it; features are those that the device declares.  It prints the failing programs, and the share of the
-drawn calls that were made while the device had something to do that was not observed; it exits with 1 if anything
-failed.
+``python benchmarks/false_alarms.py [--programs N] [--ways N] [--threads N] [--seed N] [--jobs N] [--data FILE]``
+spreads the programs evenly over the ways.  A way is a seed, an API, a transport, a pace or so many threads, the
+condition of the wire, and one of the values of each option for what the sources leave open, all drawn by the seed of
+the run and printed with what came of it; features are those that the device declares.  It prints the failing
+programs, and the share of the drawn calls that were made while the device had something to do that was not observed;
+it exits with 1 if anything failed.  With ``--data`` the figures stand in that file afterwards, as its entry for a
+device with or without threads.
 """
 
 from __future__ import annotations
@@ -19,11 +20,16 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import yaml
 
 from verbs_adapters.softhca import SoftHca, options
 from verbs_conformance import program as programs
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.machine import Stateful
+from verbs_conformance.power_page import machine
 from verbs_conformance.target import engine, load, offered
 
 TRANSPORTS = ("roce", "roce", "ib", "iwarp")
@@ -43,6 +49,11 @@ class Came:
     undecided: int = 0
     seconds: float = 0.0
     alarms: list[str] = field(default_factory=list)
+
+    def add(self, other: Came) -> None:
+        """Count what came of another way too."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 def ways(count: int, seed: int, threads: int) -> list[dict[str, str]]:
@@ -96,6 +107,29 @@ def told(done: Judgement) -> str:
     )
 
 
+def figures(total: Came, asked: argparse.Namespace) -> dict[str, Any]:
+    """What was measured, as it is written."""
+    return {
+        **machine(),
+        "seed": asked.seed,
+        "threads": asked.threads,
+        "ways": asked.ways,
+        "programs": total.programs,
+        "calls": total.calls,
+        "unobserved": round(total.unobserved / max(total.calls, 1), 3),
+        "undecided": total.undecided,
+        "alarms": len(total.alarms),
+        "seconds": round(total.seconds),
+    }
+
+
+def keep(path: Path, measured: dict[str, Any]) -> None:
+    """Write figures to a file, beside those of the other kind of device."""
+    kept = yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
+    kept["threaded" if measured["threads"] else "unthreaded"] = measured
+    path.write_text(yaml.safe_dump(kept, sort_keys=False), encoding="utf-8")
+
+
 def main() -> int:
     """Draw, judge and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
@@ -104,6 +138,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--data", type=Path)
     asked = parser.parse_args()
     found, total = ways(asked.ways, asked.seed, asked.threads), Came()
     each = -(-asked.programs // asked.ways)
@@ -113,18 +148,11 @@ def main() -> int:
             words = " ".join(f"{name}={value}" for name, value in way.items())
             print(f"{came.programs} programs, {came.calls} calls, {len(came.alarms)} alarms: {words}", flush=True)
             print("".join(f"  {alarm}\n" for alarm in came.alarms), end="", flush=True)
-            total.programs += came.programs
-            total.calls += came.calls
-            total.unobserved += came.unobserved
-            total.undecided += came.undecided
-            total.seconds += came.seconds
-            total.alarms += came.alarms
-    print(
-        f"{total.programs} programs, {total.calls} calls drawn in {asked.ways} ways, seed {asked.seed}, "
-        f"{asked.threads or 'no'} threads: {len(total.alarms)} alarms, {total.undecided} programs undecided, "
-        f"{total.unobserved / max(total.calls, 1):.0%} of the calls with work unobserved; "
-        f"{total.seconds:.0f} s of processor time"
-    )
+            total.add(came)
+    measured = figures(total, asked)
+    print(", ".join(f"{name} {value}" for name, value in measured.items()))
+    if asked.data:
+        keep(asked.data, measured)
     return 1 if total.alarms else 0
 
 
