@@ -499,7 +499,7 @@ def test_a_window_holds_its_domain() -> None:
         ({"also": "MEM_WINDOW_TYPE_2A"}, "0"),
     ],
 )
-def test_destroying_a_queue_pair_with_a_window(options: dict[str, str], right: str) -> None:
+def test_destroying_a_queue_pair_with_a_window(options: dict[str, Any], right: str) -> None:
     rig = WindowRig(**options)
     key = rig.bind_2()
     assert rig.result("destroy_qp", qp=rig.b) == right
