@@ -298,8 +298,8 @@ class Session:
         for name, kind in code.outputs.items():
             if not success or name not in answer.out:
                 made.append(self.model.left_out(code, name))
-                if success and name in code.creates and not nothing:
-                    raise KeyError(name)
+                if success and not nothing and name not in code.optional and name not in code.found:
+                    raise ValueError(f"the output `{name}` is missing")
                 continue
             value = answer.out[name]
             if name in code.found:

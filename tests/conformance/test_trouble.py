@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from cli import Ended, verbspec
 
+from verbs_adapters.contract import Answer, Trouble, Value
 from verbs_adapters.remote.client import RemoteBackend
+from verbs_adapters.softhca import SoftHca
+from verbs_conformance import program as programs
 from verbs_conformance import target
 from verbs_conformance.engine import Engine
+from verbs_conformance.judge import Judge
 from verbs_conformance.rerun import Again
 from verbs_conformance.run import Run, Settings
 from verbs_reports.results import read
@@ -77,3 +82,21 @@ def test_a_killed_backend_loses_no_earlier_record(at: int, engine: Engine, tmp_p
     assert len(verdicts) == 2
     assert "fail" in verdicts
     assert set(verdicts) <= {"fail", "pass"}
+
+
+class Forgetful(SoftHca):
+    """softhca, which leaves out one output."""
+
+    def call(self, verb: str, args: Mapping[str, Value]) -> Answer | Trouble:
+        answer = super().call(verb, args)
+        assert isinstance(answer, Answer)
+        return Answer(answer.result, {name: v for name, v in answer.out.items() if name != "local_dma_lkey"})
+
+
+def test_an_output_that_is_missing_is_not_taken_for_nothing(engine: Engine) -> None:
+    (program,) = [p for p in programs.shipped("programs") if p.name == "pd/alloc" and p.applies("linux-kernel", "roce")]
+    backend = Forgetful({"api": "linux-kernel"})
+    found = Judge(engine, backend, backend.hello(), programs.fixtures()).run(program, 1)
+
+    assert found.trouble is not None
+    assert "the output `local_dma_lkey` is missing" in found.trouble.message
