@@ -107,6 +107,7 @@ OTHERWISE = {
 }
 """Of all that the sources leave free another choice than the usual one."""
 TIGHT = {"max_objects": "6", "max_pages": "4", "max_qp_wr": "8", "max_cqe": "16", "pace": "lazy"}
+TIGHT |= {"local_inv_early": "true"}
 EARLY = {"local_inv_early": "true", "no_receive": "wait", "failed_wr": "early", "pace": "eager"}
 LOSSY = {"atomic_length": "REM_ACCESS_ERR", "refused_imm": "REM_ACCESS_ERR", "bad_op_status": "MW_BIND_ERR"}
 LOSSY |= {"path_mtu_bound": "largest", "post_bind_type_1": "fail", "without": "SRQ_RESIZE"}
@@ -124,7 +125,7 @@ CONDITIONS = (
     Condition("linux-kernel-2008", "ib"),
     Condition("linux-kernel", "iwarp"),
     Condition("linux-user", "roce", (("wire", "rough"),)),
-    _otherwise("linux-user", "roce", {"pace": "eager"}),
+    _otherwise("linux-user", "roce", {"pace": "eager", "also": "MEM_WINDOW_TYPE_2A"}),
     _otherwise("linux-kernel", "roce", TIGHT),
     _otherwise("linux-kernel", "iwarp", EARLY),
     Condition("linux-user", "roce", (("threads", "2"),)),
