@@ -44,15 +44,15 @@ DEFECTS = [
     ),
     (
         "atomic",
-        "store(slice(sinks(w), 0, 8), old)",
+        "store(slice(sinks(w), 0, 8), w.data)",
         "store(slice(sinks(w), 0, 8), load(atomic_target(w)))",
         "atomic-old-number-comes-back",
         "atomic/swapped",
     ),
     (
         "atomic",
-        "store(atomic_target(w), atomic_result(w, old))",
-        "store(atomic_target(w), added(atomic_result(w, old), w.compare_add))",
+        "store(atomic_target(w), atomic_result(w, w.data))",
+        "store(atomic_target(w), added(atomic_result(w, w.data), w.compare_add))",
         "atomic-is-done-once",
         "atomic/added",
     ),
