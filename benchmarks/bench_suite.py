@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import sys
 import time
+from itertools import islice
 from statistics import median
 from typing import Any
 
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance import program as programs
 from verbs_conformance.judge import Judge
-from verbs_conformance.machine import Stateful, machine_class
+from verbs_conformance.machine import CHUNK, Stateful, machine_class
 from verbs_conformance.program import Program
 from verbs_conformance.shapes import Shape
 from verbs_conformance.step import Step
@@ -120,27 +121,31 @@ def widened(core: Judge, whole: Judge, seconds: float) -> None:
 
 
 def stateful(judge: Judge, seconds: float) -> None:
-    """Run drawn programs, then the bare machine, each for the same time; a first short run warms the caches."""
+    """Draw chunks of programs and of those of the bare machine in turns; a first short run warms the caches."""
     for _ in Stateful(judge, 7, 2.0).run():
         pass
-    began, calls, drawn, steps, unobserved, belief = time.process_time(), 0, 0, 0, 0, 1
-    for done in Stateful(judge, 1, seconds).run():
-        calls += done.calls
-        drawn += done.calls - done.fixture_calls
-        steps += len(done.program.steps)
-        unobserved += done.unobserved - done.fixture_unobserved
-        belief = max(belief, done.belief)
-    took = time.process_time() - began
-    job = Stateful(judge, 1, seconds)
+    job = Stateful(judge, 1, 1e9)
     machine = machine_class(job.shapes, lambda _fixture, _depth: Nothing(), lambda _driver: None, len(job.fixtures))
-    began, chunk = time.process_time(), 0
-    while time.process_time() - began < seconds:
-        chunk += 1
-        job.draw_chunk(machine, chunk)
-    bare = Nothing.steps / (time.process_time() - began)
-    share = unobserved / drawn
-    print(f"stateful: {calls / took:.0f} checked calls per second, {share:.0%} of those drawn with work unobserved")
-    print(f"stateful: {steps / took:.0f} steps per second; bare machine {bare:.0f}; share {steps / took / bare:.0%}")
+    programs, spent = job.run(), {"whole": 0.0, "bare": 0.0}
+    calls, drawn, steps, unobserved, belief, chunk = 0, 0, 0, 0, 1, 0
+    while min(spent.values()) < seconds:
+        began = time.process_time()
+        for done in islice(programs, CHUNK):
+            calls += done.calls
+            drawn += done.calls - done.fixture_calls
+            steps += len(done.program.steps)
+            unobserved += done.unobserved - done.fixture_unobserved
+            belief = max(belief, done.belief)
+        turn = time.process_time()
+        spent["whole"] += turn - began
+        while spent["bare"] < spent["whole"]:
+            chunk, began = chunk + 1, time.process_time()
+            job.draw_chunk(machine, chunk)
+            spent["bare"] += time.process_time() - began
+    rate, bare = steps / spent["whole"], Nothing.steps / spent["bare"]
+    checked = calls / spent["whole"]
+    print(f"stateful: {checked:.0f} checked calls per second, {unobserved / drawn:.0%} of those drawn with work unobserved")
+    print(f"stateful: {rate:.0f} steps per second; bare machine {bare:.0f}; share {rate / bare:.0%}")
     print(f"stateful: largest belief {belief}")
 
 

@@ -117,7 +117,9 @@ class Driver:
         self.fresh = 1
         self.made_of: dict[str, int] = {}
         self.made_before: dict[str, int] = {}
-        self.kinds: frozenset[str] | None = None
+        self._live: dict[str, str] | None = None
+        self._can: dict[str, bool] = {}
+        """What is known since the last step: the live objects with their kinds, and which shapes can be made."""
         self.is_silent = True
         """Whether the device was silent just now."""
 
@@ -145,13 +147,20 @@ class Driver:
             self.made_of[kind] = self.made_of.get(kind, 0) + 1
         self.made_before = dict(self.made_of)
 
+    def live(self) -> dict[str, str]:
+        """The names of live objects with their kinds."""
+        if self._live is None:
+            self._live = self.session.live()
+        return self._live
+
     def can(self, shape: Shape) -> bool:
-        """Whether there is an object of each kind that the shape needs."""
-        if self.kinds is None:
-            self.kinds = frozenset(self.session.live().values())
-        return shape.needs <= self.kinds and all(
-            self.made_of.get(kind, 0) < self.made_before.get(kind, 0) + MOST_MADE for kind in shape.makes
-        )
+        """Whether there is an object of each kind that the shape needs, and not too many of what it makes."""
+        known = self._can.get(shape.name)
+        if known is None:
+            known = self._can[shape.name] = shape.needs <= set(self.live().values()) and all(
+                self.made_of.get(kind, 0) < self.made_before.get(kind, 0) + MOST_MADE for kind in shape.makes
+            )
+        return known
 
     def any(self, words: Sequence[int]) -> Shape:
         """The shape of any call, those that give work more often."""
@@ -166,7 +175,7 @@ class Driver:
         """See all that a consumer can see; TimeUp if the budget is used up."""
         self.go_on()
         engine, belief = self.judge.engine, self.session.belief
-        for step in harvest(engine, self.shapes, self.session.live()) if not self.made.given_up else ():
+        for step in harvest(engine, self.shapes, self.live()) if not self.made.given_up else ():
             looks = step.call in engine.model.calls
             if not looks or (belief.tangle(step.call) <= TANGLED and not self.session.breaks_duty(step)):
                 self.run(step)
@@ -178,26 +187,26 @@ class Driver:
         if self.made.given_up:
             return None
         found = [c for c in (self._candidate(shape, (*words[i:], *words[:i])) for i in range(TRIES)) if c is not None]
-        if not found:
-            return None
         outlines = [self.novelty.outline(self.session, *each) for each in found]
-        chosen = self.novelty.least(self.last, outlines)
-        step = self.affordable(*found[chosen])
-        if step is found[chosen][1]:
-            self.novelty.note(self.last, outlines[chosen])
-            self.last = outlines[chosen]
-        return step
+        for place in self.novelty.ranked(self.last, outlines):
+            if not self.session.breaks_duty(found[place][1]):
+                step = self.affordable(*found[place])
+                if step is found[place][1]:
+                    self.novelty.note(self.last, outlines[place])
+                    self.last = outlines[place]
+                return step
+        return None
 
     def _candidate(self, shape: Shape, words: Sequence[int]) -> tuple[Shape, Step] | None:
-        """A step that may be made, and its shape."""
+        """A step for which there are objects, and its shape."""
         turn, *draws = digits(words)
         other = self.any(words)
         if turn >= OWN and self.can(other):
             shape = other
         if self._is_full(shape):
             shape = self.idle[words[1] // 16 % len(self.idle)]
-        step = build(shape, self.session.live(), self.fresh, self.made_of, Picker(shape, draws[3:]))
-        return None if step is None or not self.can(shape) or self.session.breaks_duty(step) else (shape, step)
+        step = build(shape, self.live(), self.fresh, self.made_of, Picker(shape, draws[3:])) if self.can(shape) else None
+        return None if step is None else (shape, step)
 
     def affordable(self, shape: Shape, step: Step) -> Step | None:
         """The step; a wait for silence, or None if the device is silent, where judging the step would cost too much."""
@@ -221,7 +230,7 @@ class Driver:
         holds, and no rule waits for it."""
         if self.made.given_up:
             return
-        self.kinds = None
+        self._live, self._can = None, {}
         self.is_silent = step.call == SETTLE.call
         if keep:
             self.steps.append(step)

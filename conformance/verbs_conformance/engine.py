@@ -26,7 +26,8 @@ class Engine:
         self.opening = next((c for c in model.calls if model.calls[c].opens), "")
         opened = model.calls[self.opening] if self.opening else None
         self.device = opened.outputs[opened.creates[0]] if opened else None
-        self._compiled: dict[tuple[str, Type], tuple[Any, tuple[tuple[str, str], ...]]] = {}
+        self._compiled: dict[tuple[str, int], tuple[Any, tuple[tuple[str, str], ...]]] = {}
+        """By an argument's text and the identity of its type, which is the model's and lives as long."""
 
     @cached_property
     def analysis(self) -> Analysis:
@@ -57,10 +58,11 @@ class Engine:
 
     def argument(self, text: str, want: Type, names: dict[str, tuple[str, int]]) -> tuple[Any, tuple[int, ...]]:
         """A compiled argument and the numbers to call it with; BadProgram if the text is no such value."""
-        known = self._compiled.get((text, want))
+        key = (text, id(want))
+        known = self._compiled.get(key)
         if known is None or any(k not in names or names[k][0] != kind for k, kind in known[1]):
             known = self._compile(text, want, names)
-            self._compiled[(text, want)] = known
+            self._compiled[key] = known
         return known[0], tuple(names[k][1] for k, _ in known[1])
 
     def _compile(

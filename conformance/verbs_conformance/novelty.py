@@ -67,9 +67,9 @@ class Novelty:
         pattern = tuple(_NAME.sub(lambda m: places.get(m[0], m[0]), text) for _, text in texts)
         return (step.call, pattern, states)
 
-    def least(self, before: Outline, outlines: Sequence[Outline]) -> int:
-        """Which of these was made least often, then behind ``before``; the first of equals."""
-        return min(range(len(outlines)), key=lambda i: (self._met(outlines[i]), self._met((before, outlines[i]))))
+    def ranked(self, before: Outline, outlines: Sequence[Outline]) -> list[int]:
+        """The places of these, what was made least often first, then what was made so behind ``before``."""
+        return sorted(range(len(outlines)), key=lambda i: (self._met(outlines[i]), self._met((before, outlines[i]))))
 
     def note(self, before: Outline, outline: Outline) -> None:
         """Count a step that is made."""

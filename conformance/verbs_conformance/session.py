@@ -17,6 +17,7 @@ from verbs_conformance.errors import BadProgram
 from verbs_conformance.step import Step, pattern, words
 from verbs_reference.belief import Action, Belief, ConsumerError, Inconclusive, Refused
 from verbs_reference.model import CallCode
+from verbs_reference.store import Store
 from verbs_reference.types import Type
 
 MAX_POLLS = 64
@@ -121,22 +122,24 @@ class Session:
 
     def _evaluated(self, step: Step) -> tuple[Any, ...]:
         code = self.code(step.call)
-        made = []
         for unknown in step.args.keys() - code.params.keys():
             raise BadProgram(f"{step.call} has no parameter {unknown!r}; it has {', '.join(code.params)}")
-        for name, want in code.params.items():
-            text = step.args.get(name)
-            if text is None:
-                made.append(self.model.left_out(code, name))
-            elif want.tag == "bytes":
-                made.append(pattern(text))
-            else:
-                function, numbers = self.engine.argument(text, want, self.names)
-                value = self.belief.evaluate(function, *numbers)
-                if want.tag == "nat" and value >= 1 << 64:
-                    raise BadProgram(f"{name} is {value}, and a number of the contract has 64 bits")
-                made.append(value)
-        return tuple(made)
+        given = [(name, want, step.args.get(name)) for name, want in code.params.items()]
+        return self.belief.evaluate(  # type: ignore[no-any-return]
+            lambda store: tuple(
+                self.model.left_out(code, name) if text is None else self._argument(store, name, want, text)
+                for name, want, text in given
+            )
+        )
+
+    def _argument(self, store: Store, name: str, want: Type, text: str) -> Any:
+        if want.tag == "bytes":
+            return pattern(text)
+        function, numbers = self.engine.argument(text, want, self.names)
+        value = function(store, *numbers)
+        if want.tag == "nat" and value >= 1 << 64:
+            raise BadProgram(f"{name} is {value}, and a number of the contract has 64 bits")
+        return value
 
     def code(self, call: str) -> CallCode:
         """The call of this name; BadProgram lists the known ones."""

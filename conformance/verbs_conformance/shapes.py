@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import overload
 
 from verbs_conformance.step import Step
@@ -40,10 +40,11 @@ class Shape:
     peril: bool = False
     """Whether the call is known to crash a kernel, so that none but written programs make it."""
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """Kinds of which there must be an object."""
-        return frozenset(m.kind for m in self.menus if m.entries == ("each",))
+    needs: frozenset[str] = field(init=False, repr=False, compare=False)
+    """Kinds of which there must be an object."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "needs", frozenset(m.kind for m in self.menus if m.entries == ("each",)))
 
 
 def harmless(model: Model) -> list[Shape]:

@@ -49,7 +49,7 @@ class Undirected(Driver):
         if not self.can(shape):
             return None
         draws = digits((*words[2:], *words, *words))
-        step = build(shape, self.session.live(), self.fresh, self.made_of, Uniform(draws))
+        step = build(shape, self.live(), self.fresh, self.made_of, Uniform(draws))
         if step is None or self.session.breaks_duty(step):
             return None
         return self.affordable(shape, step)

@@ -249,8 +249,9 @@ class Belief:
         trial = self.search.direct(code, action, branch)
         if trial is None:
             return False
-        self.store.journal.clear()
-        branch.pending = None
+        if self.store.journal:
+            self.store.journal.clear()
+            branch.pending = None
         branch.trail = note(trial, action, branch.fired, branch.trail)
         if trial.deviates:
             for case in trial.ruling:

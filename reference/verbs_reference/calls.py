@@ -36,6 +36,11 @@ class CallFacts:
     changes: bool
     entry: list[tuple[frozenset[int], Function]]
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether the call touches nothing that steps touch."""
+        return self.reads is self.looks is self.writes is None and not self.memory
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -136,6 +141,10 @@ class Calls:
         return list(found)
 
     # -- of one observation ----------------------------------------------------------------------
+
+    def is_apart(self, cases: list[CallCase], others: list[CallCase]) -> bool:
+        """Whether the call touches nothing that steps touch, in any state; of the others the guard counts."""
+        return all(self.facts[c.id].is_apart for c in cases) and all(self.facts[c.id].guard is None for c in others)
 
     def touches(self, store: Store, cases: list[CallCase], others: list[CallCase], action: Action) -> Footprint:
         """What the call touches if these cases may explain it; of the others the guard counts."""

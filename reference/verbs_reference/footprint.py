@@ -185,13 +185,19 @@ class Designators:
         return self._function(names, [*lines, "return r"])
 
     def moving(self, accesses: Iterable[Access], names: list[str]) -> Callable[..., tuple[Any, ...]] | None:
-        """A function that returns what decides, apart from look-up tables, which objects are designated."""
+        """A function that returns what decides which objects are designated."""
         found: dict[str, None] = {}
         for a in accesses:
+            if a.part == "M":
+                continue
             trees = [a.obj, *(o.domain for o in a.bound if isinstance(o.domain, n.Expr))]
             for e in (e for t in trees for e in n.walk(t)):
-                if isinstance(e, n.Field) and (e.obj.type.name, e.field) in self.changing and a.part != "M":
+                changes = isinstance(e, n.Field) and (e.obj.type.name, e.field) in self.changing
+                if changes or isinstance(e, n.Lookup):
                     found[self._for_each(a.bound, e)] = None
+            for over in a.bound:
+                if isinstance(over.domain, str):
+                    found[f"tuple(S.live[{over.domain!r}])"] = None
         if not found:
             return None
         return self._function(names, [f"return ({''.join(text + ', ' for text in found)})"])

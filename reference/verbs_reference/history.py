@@ -244,7 +244,7 @@ class History:
     def _written(self, made: Firing, mark: int) -> None:
         """Note what the journal says was changed, and what was pushed."""
         for container, key, old in self.store.journal[mark:]:
-            if type(container) is list and container not in (self.store.counter, self.store.shape):
+            if type(container) is list and container is not self.store.counter:
                 cell = (container[0], key)
                 new = container[key]
                 if isinstance(new, tuple) and isinstance(old, tuple) and len(new) > len(old):

@@ -143,6 +143,7 @@ class Model:
         """What was compiled of each tree, by its identity."""
         if known is not None and self.layout.agrees(known.layout):
             self.layout, self.compiler, self._made = known.layout, known.compiler, dict(known._made)
+        self._left_out: dict[tuple[str, str], tuple[Any]] = {}
         self.families: list[Family] = [self._once(f, self._family) for f in trees.families]
         self.calls: dict[str, CallCode] = {c.name: self._once(c, self._call) for c in trees.calls}
 
@@ -159,9 +160,11 @@ class Model:
 
     def left_out(self, code: CallCode, name: str) -> Any:
         """What stands for a parameter or output that is not there."""
-        kind = code.params.get(name) or code.outputs[name]
-        default = self.voc.default(kind)
-        return absent(default) if name in code.optional else default
+        known = self._left_out.get((code.name, name))
+        if known is None:
+            default = self.voc.default(code.params.get(name) or code.outputs[name])
+            known = self._left_out[code.name, name] = (absent(default) if name in code.optional else default,)
+        return known[0]
 
     def _reject_unknown_types(self) -> None:
         for define in self.spec.defines.values():

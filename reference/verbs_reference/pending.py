@@ -7,7 +7,7 @@ that other moves may push there.  For each move each case is impossible until ev
 holds now or reads a field that some possible case may write (with the values that it may write, where
 these are constants).  What the possible cases touch is the move's footprint.  It holds for every future
 of the state until the consumer's next call, which is what the search needs to leave independent moves
-alone.  ``statics`` holds what does not depend on the state, ``likeness`` says which states need no analysis of their
+alone.  ``statics`` holds what does not depend on the state, ``basis`` says which states need no analysis of their
 own."""
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from itertools import product
 from typing import Any
 
 from verbs_reference import footprint as fp
+from verbs_reference.basis import Basis, Rows, Watch
 from verbs_reference.calls import Calls
 from verbs_reference.footprint import ANY, CELLS, SOME, Footprint
-from verbs_reference.likeness import Key, Likeness
 from verbs_reference.model import Model
 from verbs_reference.moves import NOTHING, Move, Pending, Process
 from verbs_reference.statics import CaseFacts, FamilyFacts, Memory, Statics, Test
@@ -28,10 +28,10 @@ from verbs_reference.store import NeedChoice, Store
 
 MOST = 64
 """So many combinations of values are tried for a guard's part; beyond it is taken to be possible."""
-MANY = 400
-"""With more live objects than so many, states are not compared."""
-KNOWN = 500
-"""So many states' moves are kept; programs have little in common, so that only the last few matter."""
+KNOWN = 1000
+"""What stands in the queues of so many states is remembered, with the moves that were found."""
+ALIKE = 8
+"""With the same in the queues so many different states are remembered."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class _Row:
     assigns: list[tuple[int, Callable[..., Any]]]
 
 
-Rows = tuple[set[int], set[int], list[_Row]]
+Cases = tuple[set[int], set[int], list[_Row]]
 """What a move reads in any case, what being enabled needs, and the cases that its element admits."""
 
 
@@ -57,11 +57,12 @@ class Analysis(Statics):
 
     def __init__(self, model: Model, like: Analysis | None = None) -> None:
         super().__init__(model, like)
-        self._rows: dict[Move, tuple[Any, Rows]] = {}
+        self._rows: dict[Move, tuple[Any, Cases, tuple[int, ...]]] = {}
+        """By move: what decides, what it touches, and the objects that were looked at for it."""
         self.slots = [model.layout.slot[f.kind][f.trigger[1]] for f in model.families]
         self._names = {kind: {s: f for f, s in slots.items()} for kind, slots in model.layout.slot.items()}
-        self._likeness: Likeness = Likeness(self, like._likeness if like is not None and self.like is like else None)
-        self._known: dict[Key, Pending] = {}
+        self._looked_at: Rows = Rows(self, like._looked_at if like is not None and self.like is like else None)
+        self._known: dict[Any, list[tuple[Basis, Pending]]] = {}
         self.calls: Calls = Calls(self, like.calls if like is not None and self.like is like else None)
         self.suspects: Any = None
 
@@ -75,19 +76,31 @@ class Analysis(Statics):
 
     def pending(self, store: Store) -> Pending:
         """Every move that may come before the consumer's next call, with its footprint."""
-        # the key holds every live object, and so costs more than it saves where there are thousands
-        key = self._likeness.key(store) if len(store.objects) <= MANY else None
-        known = self._known.get(key) if key is not None else None
-        if known is not None:
-            self.fill_coming(known.before)
-            return known
-        before = self._moves(store)
-        made = _Fixpoint(self, store, before).run() if before else NOTHING
-        if len(self._known) >= KNOWN:
-            self._known.clear()
-        if key is not None:
-            self._known[key] = made
+        queues = self._queues(store)
+        known = self._known.get(queues)
+        for basis, made in known or ():
+            if basis.holds(store):
+                self.fill_coming(made.before)
+                return made
+        watch = Watch(store)
+        before = self._moves(watch)
+        made = _Fixpoint(self, watch, before).run() if before else NOTHING
+        if known is None:
+            if len(self._known) >= KNOWN:
+                self._known.clear()
+            known = self._known[queues] = []
+        elif len(known) >= ALIKE:
+            known.pop(0)
+        known.append((watch.basis(self._looked_at), made))
         return made
+
+    def _queues(self, store: Store) -> tuple[Any, ...]:
+        """What stands in the queues that steps take from."""
+        return tuple(
+            (i, number, store.objects[number][slot])
+            for i, (facts, slot) in enumerate(zip(self.families, self.slots, strict=True))
+            for number in store.active[facts.trigger]
+        )
 
     # -- which moves -----------------------------------------------------------------------------
 
@@ -159,19 +172,19 @@ class Analysis(Statics):
         for place, elements in coming.items():
             self.designators.coming[place] = tuple(elements)
 
-    def rows(self, store: Store, move: Move) -> tuple[set[int], set[int], list[_Row]]:
+    def rows(self, store: Watch, move: Move) -> tuple[set[int], set[int], list[_Row]]:
         """For a move: what it reads in any case, what being enabled needs, and the cases that its element
         admits."""
         (index, number), element = move
         facts = self.families[index]
         moving = facts.moving(store, number, element) if facts.moving is not None else None
-        version = (store.shape[0], moving)
+        version = (store.program, moving)
         known = self._rows.get(move)
         if known is None or known[0] != version:
             if len(self._rows) > 20_000:
                 self._rows.clear()
-            known = (version, self._make_rows(store, move, facts))
-            self._rows[move] = known
+            known = self._rows[move] = (version, *store.alone(lambda: self._make_rows(store, move, facts)))
+        store.note(known[2])
         return known[1]
 
     def _make_rows(self, store: Store, move: Move, facts: FamilyFacts) -> tuple[set[int], set[int], list[_Row]]:
@@ -211,7 +224,7 @@ def _row(store: Store, move: Move, case: CaseFacts, facts: FamilyFacts) -> _Row:
 class _Fixpoint:
     """Which cases are possible, given what the others may write."""
 
-    def __init__(self, analysis: Analysis, store: Store, before: dict[Move, list[Move]]) -> None:
+    def __init__(self, analysis: Analysis, store: Watch, before: dict[Move, list[Move]]) -> None:
         self.analysis = analysis
         self.store = store
         self.before = before

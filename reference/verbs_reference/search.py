@@ -99,6 +99,8 @@ class Search:
         others: list[CallCase] = []
         if any(not c.is_cause for c in cases):
             others = [c for c in code.causes if c not in cases and c.undefined is None]
+        if self.calls.is_apart(cases, others):
+            return NOTHING, None
         pending = self._pending(branch)
         self.analysis.fill_coming(pending.before)  # of this branch: another may have objects that this one has not
         call = self.calls.touches(self.store, cases, others, action)

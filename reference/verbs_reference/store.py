@@ -23,8 +23,8 @@ PAGE = 4096
 UPTO = 64
 """The longest ``upto``."""
 
-SHAPES = itertools.count(1)
-"""Numbers for states of the look-up tables: two states with one number have equal tables, and are of one program."""
+PROGRAMS = itertools.count(1)
+"""Numbers for stores: an object's number means nothing in another one."""
 
 Entry = tuple[Any, Any, Any]
 
@@ -86,8 +86,7 @@ class Store:
         "once",
         "options",
         "pages",
-        "shape",
-        "shapes",
+        "program",
         "table",
     )
 
@@ -105,9 +104,7 @@ class Store:
         self.options: dict[str, str] = {}
         self.once: dict[str, str] = {}
         self.counter = [1]
-        self.shape = [next(SHAPES)]
-        self.shapes: dict[Any, int] = {}
-        """The numbers that changes of the look-up tables led to, so that branches which make one change stay alike."""
+        self.program = next(PROGRAMS)
         self.left: list[Any] = []
         self.journal: list[Entry] = []
 
@@ -194,7 +191,6 @@ class Store:
         for key in self.layout.looked_up:
             if key[0] == kind:
                 self.put(self.table[key], obj[slots[key[1]]], number)
-                self._reshape(key, obj[slots[key[1]]], number)
         for trigger in self.layout.triggers:
             if trigger[0] == kind and obj[slots[trigger[1]]]:
                 self.put(self.active[trigger], number, True)
@@ -213,8 +209,6 @@ class Store:
         self.put(self.live[kind], number, MISSING)
         for key in self.layout.looked_up:
             value = obj[slots[key[1]]] if key[0] == kind else MISSING
-            if key[0] == kind:
-                self._reshape(key, value, -number)
             if value is not MISSING and self.table[key].get(value) == number:
                 self.put(self.table[key], value, MISSING)
         for trigger in self.layout.triggers:
@@ -222,13 +216,6 @@ class Store:
                 self.put(self.active[trigger], number, MISSING)
         if kind in self.layout.memory:
             self._map(kind, obj, None)
-
-    def _reshape(self, key: tuple[str, str], value: Any, number: int) -> None:
-        change = (self.shape[0], key, value, number)
-        made = self.shapes.get(change)
-        if made is None:
-            made = self.shapes[change] = next(SHAPES)
-        self.put(self.shape, 0, made)
 
     def _map(self, kind: str, obj: list[Any], owner: int | None) -> None:
         name, first, length = self.layout.memory[kind]
@@ -279,8 +266,6 @@ class Store:
         made = 0
         for container, key, old in seen.values():
             if type(container) is list:
-                if container is self.shape:
-                    continue
                 name = -1 if container is self.counter else container[0]
                 made ^= hash((name, key, old)) ^ hash((name, key, container[key]))
             elif container is self.options:
@@ -359,8 +344,6 @@ def signed(store: Store, changes: list[Entry]) -> frozenset[tuple[Any, ...]]:
     """What :meth:`Store.signature` returns, for known changes."""
     made = set()
     for container, key, value in changes:
-        if container is store.shape:
-            continue
         if type(container) is list and container is not store.counter:
             made.add((container[0], key, value))
         elif container is store.objects:

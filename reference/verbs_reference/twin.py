@@ -5,10 +5,9 @@ themselves.  Changes name their containers, so those of a belief's branches are 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any
 
-from verbs_reference.store import SHAPES, Entry, Store
+from verbs_reference.store import Entry, Store
 
 _NESTED = ("objects", "live", "table", "active")
 _PLAIN = ("ended", "pages", "options", "once", "counter", "left")
@@ -18,7 +17,7 @@ _PLAIN = ("ended", "pages", "options", "once", "counter", "left")
 def twin(store: Store, branches: list[list[Entry]]) -> tuple[Store, list[list[Entry]]]:
     """A store of its own in the same state, and lists of changes of this one as changes of that; nothing is journaled.
 
-    States of the look-up tables get numbers of their own: the two stores are of different programs from now on.
+    The two stores are of different programs from now on: what one makes the other has not.
     """
     made = Store(store.layout)
     twins: dict[int, Any] = {}
@@ -32,10 +31,6 @@ def twin(store: Store, branches: list[list[Entry]]) -> tuple[Store, list[list[En
     for name in _PLAIN:
         setattr(made, name, getattr(store, name).copy())
         twins[id(getattr(store, name))] = getattr(made, name)
-    shapes: dict[int, int] = defaultdict(lambda: next(SHAPES))
-    made.shape = [shapes[store.shape[0]]]
-    made.shapes = {(shapes[old], *change): shapes[new] for (old, *change), new in store.shapes.items()}
-    twins[id(store.shape)] = made.shape
 
     def other(container: Any) -> Any:
         """What stands for a container there; an object that only branches have made is in none of the store's."""
@@ -43,10 +38,7 @@ def twin(store: Store, branches: list[list[Entry]]) -> tuple[Store, list[list[En
             twins[id(container)] = container.copy()
         return twins[id(container)]
 
-    def value_of(entry: Entry) -> Any:
-        container, _, value = entry
-        if container is store.shape:
-            return shapes[value]
+    def value_of(value: Any) -> Any:
         return other(value) if type(value) is list else value
 
-    return made, [[(other(entry[0]), entry[1], value_of(entry)) for entry in changes] for changes in branches]
+    return made, [[(other(container), key, value_of(value)) for container, key, value in c] for c in branches]

@@ -120,7 +120,7 @@ class Oracle:
             if type(container) is list:
                 if container is store.counter:
                     made[1] = container[0]
-                elif container is not store.shape:
+                else:
                     touched.add(container[0])
             elif container is store.objects:
                 touched.add(key)
