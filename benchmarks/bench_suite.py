@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import sys
 import time
-from itertools import islice
 from statistics import median
 from typing import Any
 
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance import program as programs
 from verbs_conformance.judge import Judge
-from verbs_conformance.machine import CHUNK, Stateful, machine_class
+from verbs_conformance.machine import Stateful, machine_class
 from verbs_conformance.program import Program
 from verbs_conformance.shapes import Shape
 from verbs_conformance.step import Step
@@ -126,11 +125,13 @@ def stateful(judge: Judge, seconds: float) -> None:
         pass
     job = Stateful(judge, 1, 1e9)
     machine = machine_class(job.shapes, lambda _fixture, _depth: Nothing(), lambda _driver: None, len(job.fixtures))
-    programs, spent = job.run(), {"whole": 0.0, "bare": 0.0}
+    whole, spent = job.machine(), {"whole": 0.0, "bare": 0.0}
     calls, drawn, steps, unobserved, belief, chunk = 0, 0, 0, 0, 1, 0
     while min(spent.values()) < seconds:
-        began = time.process_time()
-        for done in islice(programs, CHUNK):
+        chunk, job.done, began = chunk + 1, [], time.process_time()
+        job.novelty.learn()
+        assert job.draw_chunk(whole, chunk) is None, "the device is healthy"
+        for done in job.done:
             calls += done.calls
             drawn += done.calls - done.fixture_calls
             steps += len(done.program.steps)
@@ -144,7 +145,9 @@ def stateful(judge: Judge, seconds: float) -> None:
             spent["bare"] += time.process_time() - began
     rate, bare = steps / spent["whole"], Nothing.steps / spent["bare"]
     checked = calls / spent["whole"]
-    print(f"stateful: {checked:.0f} checked calls per second, {unobserved / drawn:.0%} of those drawn with work unobserved")
+    print(
+        f"stateful: {checked:.0f} checked calls per second, {unobserved / drawn:.0%} of those drawn with work unobserved"
+    )
     print(f"stateful: {rate:.0f} steps per second; bare machine {bare:.0f}; share {rate / bare:.0%}")
     print(f"stateful: largest belief {belief}")
 

@@ -205,7 +205,9 @@ class Driver:
             shape = other
         if self._is_full(shape):
             shape = self.idle[words[1] // 16 % len(self.idle)]
-        step = build(shape, self.live(), self.fresh, self.made_of, Picker(shape, draws[3:])) if self.can(shape) else None
+        step = (
+            build(shape, self.live(), self.fresh, self.made_of, Picker(shape, draws[3:])) if self.can(shape) else None
+        )
         return None if step is None else (shape, step)
 
     def affordable(self, shape: Shape, step: Step) -> Step | None:
