@@ -19,6 +19,7 @@ from statistics import median
 from typing import Any
 
 from verbs_adapters.softhca import SoftHca
+from verbs_conformance import heap
 from verbs_conformance import program as programs
 from verbs_conformance.judge import Judge
 from verbs_conformance.machine import Stateful, machine_class
@@ -65,6 +66,7 @@ def main() -> None:
     """Measure and print."""
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
     core, whole = judge_with(features=False), judge_with(features=True)
+    heap.keep()
     directed(whole, seconds)
     widened(core, whole, seconds)
     stateful(whole, seconds)

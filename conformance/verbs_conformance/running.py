@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from verbs_adapters.contract import Backend
-from verbs_conformance import columns, reporting
+from verbs_conformance import columns, heap, reporting
 from verbs_conformance import program as programs
 from verbs_conformance.engine import Engine
 from verbs_conformance.judge import Judge, Judgement
@@ -104,6 +104,7 @@ def run(
         pace = Pace(job)
         for pattern in job.unmatched():
             _nothing_matches(engine, pattern)
+        heap.keep()
         code = job.execute()
     left_out = job.perils() if not perilous and not job.note else []
     if left_out:

@@ -7,6 +7,7 @@ from dataclasses import fields
 from functools import cache
 
 import pytest
+
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance import program as programs
 from verbs_conformance.judge import Judge
