@@ -146,10 +146,8 @@ def stateful(judge: Judge, seconds: float) -> None:
             job.draw_chunk(machine, chunk)
             spent["bare"] += time.process_time() - began
     rate, bare = steps / spent["whole"], Nothing.steps / spent["bare"]
-    checked = calls / spent["whole"]
-    print(
-        f"stateful: {checked:.0f} checked calls per second, {unobserved / drawn:.0%} of those drawn with work unobserved"
-    )
+    checked, unseen = calls / spent["whole"], unobserved / drawn
+    print(f"stateful: {checked:.0f} checked calls per second, {unseen:.0%} of those drawn with work unobserved")
     print(f"stateful: {rate:.0f} steps per second; bare machine {bare:.0f}; share {rate / bare:.0%}")
     print(f"stateful: largest belief {belief}")
 
