@@ -1,20 +1,24 @@
 """What a checked call costs when many objects are alive, next to the same with few.
 
-``python benchmarks/bench_objects.py [MANY] [CALLS]`` registers regions until so many are alive (10,000 by default),
-then judges the same mixture of calls on softhca as it does with FEW of them, in turns: registrations, receives, sends,
-polls and deregistrations.  It prints the median and the 99th percentile of a call for both, and their ratios; seconds
-are of the processor's time, device and judgement together.
+``python benchmarks/bench_objects.py [MANY] [CALLS] [--data FILE]`` registers regions until so many are alive (10,000 if
+not said), then judges the same mixture of calls on softhca as it does with FEW of them, in turns: registrations,
+receives, sends, polls and deregistrations.  It prints the median and the 99th percentile of a call for both, and their
+ratios; seconds are of the processor's time, device and judgement together.  With ``--data`` the figures stand in that
+file afterwards, beside those of other benchmarks.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import sys
 import time
+from pathlib import Path
 from statistics import median, quantiles
 
 from verbs_adapters.softhca import SoftHca
 from verbs_conformance import program as programs
+from verbs_conformance.power_figures import keep
 from verbs_conformance.program import full_steps
 from verbs_conformance.session import Session
 from verbs_conformance.step import Step
@@ -74,8 +78,12 @@ def spent(session: Session, calls: int) -> list[float]:
 
 def main() -> int:
     """Measure and print."""
-    many = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    calls = int(sys.argv[2]) if len(sys.argv) > 2 else 8_000
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("many", type=int, nargs="?", default=10_000)
+    parser.add_argument("calls", type=int, nargs="?", default=8_000)
+    parser.add_argument("--data", type=Path)
+    asked = parser.parse_args()
+    many, calls = asked.many, asked.calls
     sessions = {count: crowd(count) for count in (FEW, many)}
     took: dict[int, list[float]] = {count: [] for count in sessions}
     gc.freeze()
@@ -86,6 +94,8 @@ def main() -> int:
     for count, found in took.items():
         print(f"{count:6} regions: median {median(found) * 1e6:6.0f} us, p99 {p99[count] * 1e6:6.0f} us a checked call")
     print(f"ratio: median {median(took[many]) / median(took[FEW]):.2f}, p99 {p99[many] / p99[FEW]:.2f}")
+    if asked.data:
+        keep(asked.data, "objects", {"few": FEW, "many": many, "p99": round(p99[many] / p99[FEW], 3)})
     return 0
 
 

@@ -1,6 +1,7 @@
 """How fast the suite checks calls, next to a bare hypothesis machine in the same run.
 
-``python benchmarks/bench_suite.py [SECONDS]`` prints, for softhca under linux-user with every feature that it has:
+``python benchmarks/bench_suite.py [SECONDS] [--data FILE]`` prints, for softhca under linux-user
+with every feature that it has:
 
 * checked calls per second of the directed and regression programs;
 * of those among them that need no feature, how fast they are judged by all rules next to the rules without features,
@@ -8,13 +9,15 @@
 * checked calls per second of the stateful programs, and their steps per second as a share of those of a machine
   with the same rules, arguments and preconditions (which hold here) whose bodies do nothing.
 
-Seconds are of CPU time of this process, the device included, so that what else the machine does counts little.
+Seconds are of CPU time of this process, the device included, so that what else the machine does counts little.  With
+``--data`` the figures stand in that file afterwards, beside those of other benchmarks.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -23,9 +26,9 @@ from verbs_conformance import heap
 from verbs_conformance import program as programs
 from verbs_conformance.judge import Judge
 from verbs_conformance.machine import Stateful, machine_class
+from verbs_conformance.power_figures import keep
 from verbs_conformance.program import Program
 from verbs_conformance.shapes import Shape
-from verbs_conformance.step import Step
 from verbs_conformance.target import engine, load, offered
 from verbs_reports.verdicts import Verdict
 
@@ -46,30 +49,31 @@ class Nothing:
         """Always."""
         return True
 
-    def any(self, _words: Any) -> Shape | None:
-        """No shape."""
-
-    def draw(self, _shape: Shape | None, _draws: Any) -> Step:
-        """A step, the same each time."""
-        return Step("", {})
-
-    def harvest(self) -> None:
+    def step(self, _shape: Shape, _words: Any) -> None:
         """Count."""
         Nothing.steps += 1
 
-    def run(self, _step: Step) -> None:
+    def wait(self, _words: Any) -> None:
         """Count."""
         Nothing.steps += 1
+
+    def end(self) -> None:
+        """Nothing."""
 
 
 def main() -> None:
     """Measure and print."""
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("seconds", type=float, nargs="?", default=10.0)
+    parser.add_argument("--data", type=Path)
+    asked = parser.parse_args()
     core, whole = judge_with(features=False), judge_with(features=True)
     heap.keep()
-    directed(whole, seconds)
-    widened(core, whole, seconds)
-    stateful(whole, seconds)
+    found: dict[str, float] = {"directed": directed(whole, asked.seconds)}
+    widened(core, whole, asked.seconds)
+    found |= stateful(whole, asked.seconds)
+    if asked.data:
+        keep(asked.data, "suite", found)
 
 
 def judge_with(*, features: bool) -> Judge:
@@ -96,11 +100,12 @@ def rounds(judge: Judge, found: list[Program], seconds: float, seed: int = 0) ->
     return calls, time.process_time() - began
 
 
-def directed(judge: Judge, seconds: float) -> None:
-    """How fast the shipped programs are judged."""
+def directed(judge: Judge, seconds: float) -> int:
+    """How fast the shipped programs are judged: calls per second."""
     found = suited(judge)
     calls, took = rounds(judge, found, seconds)
     print(f"directed: {calls / took:.0f} checked calls per second ({len(found)} programs)")
+    return round(calls / took)
 
 
 def widened(core: Judge, whole: Judge, seconds: float) -> None:
@@ -121,8 +126,9 @@ def widened(core: Judge, whole: Judge, seconds: float) -> None:
     print(f"{fast:.0f} by {few}; ratio {slow / fast:.2f}")
 
 
-def stateful(judge: Judge, seconds: float) -> None:
-    """Draw chunks of programs and of those of the bare machine in turns; a first short run warms the caches."""
+def stateful(judge: Judge, seconds: float) -> dict[str, float]:
+    """Draw chunks of programs and of those of the bare machine in turns; a first short run warms the caches.  The steps
+    per second of both, and the share."""
     for _ in Stateful(judge, 7, 2.0).run():
         pass
     job = Stateful(judge, 1, 1e9)
@@ -150,6 +156,7 @@ def stateful(judge: Judge, seconds: float) -> None:
     print(f"stateful: {checked:.0f} checked calls per second, {unseen:.0%} of those drawn with work unobserved")
     print(f"stateful: {rate:.0f} steps per second; bare machine {bare:.0f}; share {rate / bare:.0%}")
     print(f"stateful: largest belief {belief}")
+    return {"stateful": round(rate), "bare": round(bare), "share": round(rate / bare, 3)}
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from verbs_adapters.softhca import SoftHca, options
 from verbs_conformance import program as programs
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.machine import Stateful
-from verbs_conformance.power_page import machine
+from verbs_conformance.power_figures import machine
 from verbs_conformance.target import engine, load, offered
 
 TRANSPORTS = ("roce", "roce", "ib", "iwarp")

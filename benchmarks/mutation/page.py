@@ -10,7 +10,7 @@ from typing import Any
 from mutation.judging import CRASHED, KILLED, NOT_EXECUTED, SURVIVED, TIMED_OUT
 from mutation.mutant import Drawn
 from mutation.outcome import Known, Record, why
-from verbs_conformance.power_page import machine
+from verbs_conformance.power_figures import machine
 
 Z = 1.96
 """Standard deviations on either side that hold 95 % of a normal distribution."""

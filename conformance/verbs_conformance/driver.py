@@ -9,15 +9,18 @@ have gone so many ways that the next call would cost too much.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
+from verbs_conformance.chance import SIZE, Chance
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.novelty import Novelty, Outline
+from verbs_conformance.plans import Plan, renumbered
 from verbs_conformance.program import Program, full_steps
 from verbs_conformance.session import Outcome, Session
 from verbs_conformance.shapes import Menu, Shape, build
 from verbs_conformance.step import Step
-from verbs_conformance.sweep import harvest
+from verbs_conformance.sweep import ends, harvest
 from verbs_reference.belief import Inconclusive
 
 TANGLED = 12
@@ -38,13 +41,37 @@ USUAL, NEAR = 11, 15
 """Of sixteen draws for a call so many leave every argument as usual, and the next, up to the second, all but one."""
 MIXED = 10
 """Where several arguments may be unusual, so many of sixteen draws leave one as usual."""
+OTHERS = 6
+"""Of sixteen draws so many choose among all objects of a kind, the others among the first, which work together."""
+FIRST = 2
+"""So many are the first."""
+TAME = 24
+"""The first steps of a program, so many of them, have usual arguments: what is out of order early ends most of what
+could come."""
 OWN = 5
 """Of sixteen draws so many make the call of the rule; the others any call.  Hypothesis switches most rules off for a
 program, and few calls alone get nowhere."""
 WEIGHT = 5
 """A call that gives the device work is drawn so many times as often as another."""
+FAVOURED = 8
+"""Of sixteen calls a program makes so many more often than the others."""
+ENDED = 4
+"""Of sixteen calls that would destroy something so many are considered: little can be done with what is gone."""
+SETTLED = 8
+"""Of sixteen times that enough work is in flight so many wait for silence; else a call is made that gives no more."""
+PLANNED = 8
+"""Of sixteen steps so many follow a plan."""
+PLANS = 6
+"""Of so many plans the one is followed that was followed least."""
+TAKEN_APART = 8
+"""Of sixteen programs so many destroy at the end what they have made."""
 TRIES = 4
 """So many steps are drawn for one, of which the one least like what was made before is taken."""
+WAITING = 3
+"""Of sixteen draws for the rule that waits for silence so many do so at most; the others make any call."""
+
+
+T = TypeVar("T")
 
 
 class Disagreement(Exception):
@@ -60,16 +87,23 @@ class TimeUp(BaseException):
     """The budget is used up: no failure, and so nothing that hypothesis is to catch and to try again."""
 
 
-def digits(words: Sequence[int]) -> list[int]:
-    """The numbers of 0 to 15 in what was drawn."""
-    return [word >> shift & 15 for word in words for shift in (0, 4, 8, 12)]
+def _of(known: Sequence[T], draws: Sequence[int]) -> T:
+    """One of several, by three numbers of 0 to 15."""
+    return known[(draws[0] << 8 | draws[1] << 4 | draws[2]) % len(known)]
+
+
+def _parts(draws: Sequence[int]) -> Iterator[Sequence[int]]:
+    """The draws for each of the steps among which one is chosen."""
+    size = len(draws) // TRIES
+    return (draws[i * size : (i + 1) * size] for i in range(TRIES))
 
 
 class Picker:
     """Turns draws of 0 to 15 into entries: one says how unusual the call is, one where, then one a menu."""
 
-    def __init__(self, shape: Shape, draws: Sequence[int]) -> None:
-        self.manner, where, *rest = draws
+    def __init__(self, shape: Shape, draws: Sequence[int], *, tame: bool) -> None:
+        manner, where, *rest = draws
+        self.manner = manner % USUAL if tame else manner
         self.left = iter(rest)
         free = [m.name for m in shape.menus if m.entries[0] != "each" and len(m.entries) > 1]
         self.odd = free[where % len(free)] if free else ""
@@ -79,7 +113,7 @@ class Picker:
             return offered[0]
         draw = next(self.left)
         if menu.entries[0] == "each":
-            return offered[draw % len(offered)]
+            return offered[draw % (len(offered) if draw < OTHERS else min(len(offered), FIRST))]
         usual = menu.name != self.odd if self.manner < NEAR else draw < MIXED
         if self.manner < USUAL or usual:
             return offered[0]
@@ -98,15 +132,32 @@ class Driver:
         depth: int,
         spent: Callable[[int], bool],
         novelty: Novelty,
+        plans: Sequence[Plan] = (),
     ) -> None:
         self.judge = judge
         self.shapes = known
-        self.weighed = [s for s in known for _ in range(WEIGHT if s.call in judge.engine.giving else 1)]
-        self.idle = [s for s in known if s.call not in judge.engine.giving]
+        self.chance = Chance(number, depth)
+        favoured = self._favoured()
+        self.weighed = [s for s in favoured for _ in range(WEIGHT if s.call in judge.engine.giving else 1)]
+        self.idle = [s for s in favoured if s.call not in judge.engine.giving]
+        calls = judge.engine.model.calls
+        self.ending = {
+            name: (next(iter(code.params.values())).name, ends(code)) for name, code in calls.items() if ends(code)
+        }
+        """The calls that destroy something, each with its kind and the parameter that names it."""
         self.depth = depth
         self.spent = spent
         """Whether the budget is used up, with so many calls of this program."""
         self.novelty = novelty
+        self.plans = plans
+        self.plan: list[Step] = []
+        """What is left of the plan that is followed."""
+        self.numbers = {
+            s.call: frozenset(m.name for m in s.menus if m.entries[0] == "fresh")
+            for s in known
+            if any(m.entries[0] == "fresh" for m in s.menus)
+        }
+        """The parameters of a call that take a number which was not used before."""
         self.last: Outline = ()
         """The step before, as the novelty counts it."""
         self.fixture = fixture
@@ -122,6 +173,18 @@ class Driver:
         """What is known since the last step: the live objects with their kinds, and which shapes can be made."""
         self.is_silent = True
         """Whether the device was silent just now."""
+        self.is_seen = False
+        """Whether all that can be seen was seen, and nothing was done since."""
+
+    def _favoured(self) -> list[Shape]:
+        """The shapes of the calls that this program makes most: about half of all, so that it gets far with them."""
+        calls = sorted({s.call for s in self.shapes})
+        draws = [draw for _ in range(0, len(calls), SIZE) for draw in self.chance.stir(())]
+        kept = {call for call, draw in zip(calls, draws, strict=False) if draw < FAVOURED}
+        giving = self.judge.engine.giving
+        for some in (giving, frozenset(calls) - giving):
+            kept |= some if kept.isdisjoint(some) else set()
+        return [s for s in self.shapes if s.call in kept]
 
     def start(self) -> None:
         """Reset the backend and run the fixture."""
@@ -162,9 +225,46 @@ class Driver:
             )
         return known
 
-    def any(self, words: Sequence[int]) -> Shape:
+    def any(self, draws: Sequence[int]) -> Shape:
         """The shape of any call, those that give work more often."""
-        return self.weighed[words[0] // 16 % len(self.weighed)]
+        return _of(self.weighed, draws)
+
+    def step(self, shape: Shape, words: Sequence[int]) -> None:
+        """Make a step of a shape, or of another one, for what was drawn."""
+        self._draw(shape, self.chance.stir(words))
+
+    def wait(self, words: Sequence[int]) -> None:
+        """Silence, or seeing all that there is to see, or any call."""
+        turn, *draws = self.chance.stir(words)
+        if turn == 0 and not self.is_seen:
+            self.harvest()
+        elif turn < WAITING and not self.is_silent:
+            self.run(SETTLE)
+        else:
+            self._draw(self.any(draws), draws)
+
+    def end(self) -> None:
+        """What a program that did not fail ends with."""
+        if self.made.failed_step is not None:
+            return
+        self.harvest()
+        if self.chance.stir(())[0] < TAKEN_APART and not self.made.given_up:
+            self._take_apart()
+
+    def _take_apart(self) -> None:
+        """Destroy what is there, the newest first: what is still counted as used shows."""
+        enders = {kind: (call, param) for call, (kind, param) in self.ending.items()}
+        for name, kind in reversed(self.live().items()):
+            call, param = enders.get(kind, ("", ""))
+            step = Step(call, {param: name})
+            if call and not self.session.breaks_duty(step):
+                self.go_on()
+                self.run(step)
+
+    def _draw(self, shape: Shape, draws: Sequence[int]) -> None:
+        step = self.draw(shape, draws)
+        if step is not None:
+            self.run(step)
 
     def go_on(self) -> None:
         """TimeUp if the budget is used up."""
@@ -175,53 +275,84 @@ class Driver:
         """See all that a consumer can see; TimeUp if the budget is used up."""
         self.go_on()
         engine, belief = self.judge.engine, self.session.belief
-        for step in harvest(engine, self.shapes, self.live()) if not self.made.given_up else ():
+        steps = harvest(engine, self.shapes, self.live()) if not self.made.given_up else ()
+        last = {(step.call, next(iter(step.args.values()), "")): step for step in steps}
+        for step in last.values():  # of several ways to look at an object the last, which shows the most
             looks = step.call in engine.model.calls
             if not looks or (belief.tangle(step.call) <= TANGLED and not self.session.breaks_duty(step)):
                 self.run(step)
+        self.is_seen = True
 
-    def draw(self, shape: Shape, words: Sequence[int]) -> Step | None:
+    def draw(self, shape: Shape, draws: Sequence[int]) -> Step | None:
         """The step of a shape, or of another one, for what was drawn; a wait for silence if it would cost too much
         now, None if it cannot be made or would break a duty.  TimeUp if the budget is used up."""
         self.go_on()
         if self.made.given_up:
             return None
-        found = [c for c in (self._candidate(shape, (*words[i:], *words[:i])) for i in range(TRIES)) if c is not None]
+        if draws[-1] < PLANNED:
+            planned = self._planned(draws)
+            if planned is not None:
+                return planned
+        found = [c for c in (self._candidate(shape, part) for part in _parts(draws)) if c is not None]
         outlines = [self.novelty.outline(self.session, *each) for each in found]
         for place in self.novelty.ranked(self.last, outlines):
             if not self.session.breaks_duty(found[place][1]):
-                step = self.affordable(*found[place])
+                step = self.affordable(found[place][1])
                 if step is found[place][1]:
                     self.novelty.note(self.last, outlines[place])
                     self.last = outlines[place]
                 return step
         return None
 
-    def _candidate(self, shape: Shape, words: Sequence[int]) -> tuple[Shape, Step] | None:
+    def _planned(self, draws: Sequence[int]) -> Step | None:
+        """The next step of a plan, or a wait for silence before it; None if it cannot be made."""
+        if not self.plan:
+            live = self.live().items()
+            fit = [plan for plan in self.plans if plan.needs <= live]
+            if not fit:
+                return None
+            some = [_of(fit, draws[3 * i :]) for i in range(PLANS)]
+            chosen = some[self.novelty.ranked((), [(plan.target,) for plan in some])[0]]
+            self.novelty.note((), (chosen.target,))
+            self.plan = list(chosen.steps)
+        step = renumbered(self.plan[0], self.numbers.get(self.plan[0].call, frozenset()), self.fresh)
+        if not self.session.sensible(step):
+            self.plan = []
+            return None
+        ready = SETTLE if self._is_full(step.call) else self.affordable(step)
+        if ready is step:
+            self.plan = self.plan[1:]
+        return ready
+
+    def _candidate(self, shape: Shape, draws: Sequence[int]) -> tuple[Shape, Step] | None:
         """A step for which there are objects, and its shape."""
-        turn, *draws = digits(words)
-        other = self.any(words)
-        if turn >= OWN and self.can(other):
+        other = self.any(draws[1:])
+        if draws[0] >= OWN and self.can(other):
             shape = other
-        if self._is_full(shape):
-            shape = self.idle[words[1] // 16 % len(self.idle)]
-        step = (
-            build(shape, self.live(), self.fresh, self.made_of, Picker(shape, draws[3:])) if self.can(shape) else None
-        )
+        if shape.call in self.ending and draws[5] >= ENDED:
+            return None
+        if self._is_full(shape.call):
+            if draws[4] < SETTLED:
+                return shape, SETTLE
+            shape = _of(self.idle, draws[6:])
+        if not self.can(shape):
+            return None
+        picker = Picker(shape, draws[9:], tame=len(self.steps) < TAME)
+        step = build(shape, self.live(), self.fresh, self.made_of, picker)
         return None if step is None else (shape, step)
 
-    def affordable(self, shape: Shape, step: Step) -> Step | None:
+    def affordable(self, step: Step) -> Step | None:
         """The step; a wait for silence, or None if the device is silent, where judging the step would cost too much."""
         belief = self.session.belief
         if not self.is_silent and len(belief.branches) * belief.in_flight() > CROWDED:
             return SETTLE
-        if belief.tangle(shape.call) > TANGLED:
+        if belief.tangle(step.call) > TANGLED:
             return None if self.is_silent else SETTLE
         return step
 
-    def _is_full(self, shape: Shape) -> bool:
+    def _is_full(self, call: str) -> bool:
         """Whether a call would give the device more work than is to be in flight at once."""
-        if self.is_silent or shape.call not in self.judge.engine.giving:
+        if self.is_silent or call not in self.judge.engine.giving:
             return False
         return self.session.belief.in_flight() >= max(self.depth, self.session.stuck + 2)
 
@@ -234,6 +365,7 @@ class Driver:
             return
         self._live, self._can = None, {}
         self.is_silent = step.call == SETTLE.call
+        self.is_seen = False
         if keep:
             self.steps.append(step)
             self.fresh += 1

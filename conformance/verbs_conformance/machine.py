@@ -20,17 +20,17 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from verbs_adapters.contract import AdapterError
-from verbs_conformance.driver import DEPTHS, SETTLE, Disagreement, Driver, TimeUp, digits
+from verbs_conformance.driver import DEPTHS, Disagreement, Driver, TimeUp
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.novelty import Novelty
+from verbs_conformance.plans import plans
 from verbs_conformance.program import Program, full_steps
 from verbs_conformance.shapes import Shape, harmless
 from verbs_reports.verdicts import Verdict
 
 STEPS = 40
-CHUNK = 25
-WAITING = 3
-"""Of sixteen draws for the rule that waits for silence so many do so at most; the others make any call."""
+CHUNK = 10
+"""Programs of one round; of longer ones hypothesis makes most by repeating parts of others."""
 WORDS = st.tuples(*(st.integers(0, 0xFFFF) for _ in range(5)))
 """What is drawn for a step: twenty numbers of 0 to 15, four at a time."""
 
@@ -56,6 +56,7 @@ class Stateful:
         self.most = most
         self.driver = driver
         self.novelty = Novelty(judge.engine.model)
+        self.plans = plans(judge.engine, judge.fixtures)
         self.calls = 0
         """The calls of all programs, those of the first that failed among them, and of none behind it."""
         self.broke: Judgement | None = None
@@ -118,7 +119,8 @@ class Stateful:
 
     def _driver(self, fixture: int, depth: int) -> Driver:
         number = self.seed * 100_003 + fixture
-        return self.driver(self.judge, self.shapes, self.fixtures[fixture], number, depth, self._spent, self.novelty)
+        start = self.fixtures[fixture]
+        return self.driver(self.judge, self.shapes, start, number, depth, self._spent, self.novelty, self.plans)
 
     def _spent(self, calls: int = 0) -> bool:
         return time.monotonic() > self.until or self.calls + calls >= self.most
@@ -152,34 +154,21 @@ def machine_class(
 
         def teardown(self) -> None:
             if self.driver is not None:
-                finished(self.driver)
+                try:
+                    self.driver.end()
+                finally:
+                    finished(self.driver)
 
     body: dict[str, Any] = {}
     for shape in known:
         body[shape.name] = _rule_of(shape)
-    body["settle"] = rule(words=WORDS)(_wait)
+    body["settle"] = rule(words=WORDS)(lambda self, words: self.driver.wait(words))
     return type("Conformance", (Machine,), body)
-
-
-def _wait(self: Any, words: tuple[int, ...]) -> None:
-    """Silence, or seeing all that there is to see, or any call."""
-    driver = self.driver
-    turn, *_ = digits(words)
-    if turn == 0:
-        driver.harvest()
-    elif turn < WAITING:
-        driver.run(SETTLE)
-    else:
-        step = driver.draw(driver.any(words), words)
-        if step is not None:
-            driver.run(step)
 
 
 def _rule_of(shape: Shape) -> Any:
     def act(self: Any, words: tuple[int, ...]) -> None:
-        step = self.driver.draw(shape, words)
-        if step is not None:
-            self.driver.run(step)
+        self.driver.step(shape, words)
 
     act.__name__ = shape.name
     return precondition(lambda self: self.driver.can(shape))(rule(words=WORDS)(act))

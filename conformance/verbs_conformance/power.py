@@ -3,10 +3,12 @@
 Theory of operation
 -------------------
 A fault is switched on, and a device with it is judged in three manners, each until the first failure: by the written
-programs as ``verbspec run`` would run them, and, until a number of checked calls is used up, by programs drawn with
-guidance and by programs drawn without (:mod:`verbs_conformance.undirected`).  Drawn programs are repeated for several
-seeds.  A detection is told by the number of checked calls and the seconds to it, both with the fixtures, and by the
-suspects.
+programs as ``verbspec run`` would run them; until a number of checked calls is used up, by programs drawn with
+guidance; and by programs drawn without (:mod:`verbs_conformance.undirected`).  The question about these is whether the
+guided ones need at most a :data:`TIMES`-th of their calls, so they end when they have made so many times as many, or,
+where the guided ones have used up their calls, as many.  Drawn programs are repeated for several seeds, one seed for
+all faults before the next.  A detection is told by the number of checked calls and the processor's seconds to it, both
+with the fixtures, and by the suspects.
 
 Detections do not depend on each other, so that they are spread over processes.
 """
@@ -15,11 +17,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 from multiprocessing import get_context
-from statistics import median
 
 from verbs_adapters import registry
 from verbs_conformance import faults
@@ -31,10 +34,15 @@ from verbs_conformance.run import Run, Settings
 from verbs_conformance.target import BUILT_IN, engine, load, offered
 from verbs_conformance.undirected import Undirected
 
-MOST = 20_000
-"""Checked calls of one detection by drawn programs at most."""
+MOST = 1_000
+"""Checked calls of one detection by guided programs at most."""
+TIMES = 5
+"""So many times as many calls undirected programs may need."""
+MOST_OF_ALL = 20_000
+"""More calls than so many no detection has."""
 SEEDS = 5
 WRITTEN, GUIDED, UNDIRECTED = "written", "guided", "undirected"
+DRAWN = (GUIDED, UNDIRECTED)
 _DRIVERS = {GUIDED: Driver, UNDIRECTED: Undirected}
 
 
@@ -80,30 +88,65 @@ class Row:
         return self.written is not None and bool(faults.pins()[self.fault].rules & set(self.written.suspects))
 
 
-def middle(found: dict[int, Caught | None], of: Callable[[Caught], float]) -> float:
-    """The median over the seeds; what was not caught counts as infinite."""
-    return median(of(c) if c is not None else math.inf for c in found.values()) if found else math.inf
-
-
 def tasks(names: Sequence[str], seeds: int, most: int) -> list[Task]:
-    """The detections of these faults, those of the written programs first."""
+    """What to try of these faults, the written programs first, then one seed after the other: guided programs, which
+    the undirected ones follow."""
     made = [Task(name, WRITTEN, 1, most) for name in names]
     for seed in range(1, seeds + 1):
-        made += [Task(name, manner, seed, most) for name in names for manner in (GUIDED, UNDIRECTED)]
+        made += [Task(name, GUIDED, seed, most) for name in names]
     return made
 
 
-def measure(todo: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Caught | None]]:
-    """Try the detections in so many processes; what came of each as it ends."""
+def rows(names: Sequence[str], todo: Sequence[Task], found: Mapping[Task, Caught | None]) -> list[Row]:
+    """What came of these detections, without the seeds that were not tried for each fault."""
+    made = {name: Row(name) for name in names}
+    known = [task for task in todo if is_known(task, found)]
+    whole = Counter((task.manner, task.seed) for task in known)
+    for task in known:
+        if whole[task.manner, task.seed] == len(names):
+            made[task.fault].note(task, found[task])
+            if task.manner == GUIDED:
+                other = compared(task, found[task])
+                made[task.fault].note(other, found[other])
+    return list(made.values())
+
+
+def is_known(task: Task, found: Mapping[Task, Caught | None]) -> bool:
+    """Whether it is known what comes of a detection, and of what it is compared with."""
+    return task in found and (task.manner != GUIDED or compared(task, found[task]) in found)
+
+
+def compared(task: Task, caught: Caught | None) -> Task:
+    """The detection that one by guided programs is compared with, by what came of that."""
+    return Task(task.fault, UNDIRECTED, task.seed, task.most if caught is None else TIMES * caught.calls)
+
+
+def tried(task: Task) -> list[tuple[Task, Caught | None]]:
+    """What comes of a detection, and of what it is compared with."""
+    caught = detect(task)
+    found = [(task, caught)]
+    if task.manner == GUIDED:
+        other = compared(task, caught)
+        found.append((other, detect(other)))
+    return found
+
+
+def measure(todo: Sequence[Task], jobs: int, until: float = math.inf) -> Iterator[tuple[Task, Caught | None]]:
+    """Try the detections in so many processes, and begin none when time is up; what came of each as it ends, and of
+    what it is compared with."""
+    left = takewhile(lambda _: time.monotonic() < until, todo)
     if jobs == 1:
-        for task in todo:
-            yield task, detect(task)
+        for task in left:
+            yield from tried(task)
         return
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-        waiting = {pool.submit(detect, task): task for task in todo}
+        waiting = {pool.submit(tried, task) for task in islice(left, jobs)}
         try:
-            for done in as_completed(waiting):
-                yield waiting[done], done.result()
+            while waiting:
+                for done in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    waiting.remove(done)
+                    waiting |= {pool.submit(tried, task) for task in islice(left, 1)}
+                    yield from done.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -112,7 +155,7 @@ def measure(todo: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Caught | No
 def detect(task: Task) -> Caught | None:
     """Judge a device with the fault until it fails or the calls are used up."""
     judge = judge_of(task.fault)
-    began = time.perf_counter()
+    began = time.process_time()
     calls = 0
     if task.manner == WRITTEN:
         for done in _written(judge):
@@ -153,4 +196,4 @@ def _written(judge: Judge) -> Iterator[Judgement]:
 
 def _caught(done: Judgement, calls: int, began: float) -> Caught:
     suspects = done.suspects or ((faults.CRASH,) if done.trouble is not None else ())
-    return Caught(calls, round(time.perf_counter() - began, 3), done.program.name, suspects)
+    return Caught(calls, round(time.process_time() - began, 2), done.program.name, suspects)

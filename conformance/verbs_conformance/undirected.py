@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from verbs_conformance.driver import SETTLE, Driver, digits
+from verbs_conformance.driver import SETTLE, Driver
 from verbs_conformance.shapes import Menu, Shape, build
 from verbs_conformance.step import Step
 
@@ -28,28 +28,30 @@ class Uniform:
 class Undirected(Driver):
     """A driver that makes any call with any arguments."""
 
-    def any(self, words: Sequence[int]) -> Shape:
+    def any(self, draws: Sequence[int]) -> Shape:
         """The shape of any call, each as often as any other."""
         calls = sorted({s.call for s in self.shapes})
-        call = calls[words[0] % len(calls)]
+        call = calls[(draws[0] << 4 | draws[1]) % len(calls)]
         own = [s for s in self.shapes if s.call == call]
-        return own[words[1] % len(own)]
+        return own[(draws[2] << 4 | draws[3]) % len(own)]
 
     def harvest(self) -> None:
         """Wait for silence."""
         self.go_on()
         self.run(SETTLE)
 
-    def draw(self, shape: Shape, words: Sequence[int]) -> Step | None:
+    def end(self) -> None:
+        """Nothing is looked at."""
+
+    def draw(self, shape: Shape, draws: Sequence[int]) -> Step | None:
         """A step of any call, whatever rule hypothesis has chosen; TimeUp if the budget is used up."""
         self.go_on()
         if self.made.given_up:
             return None
-        shape = self.any(words)
+        shape = self.any(draws)
         if not self.can(shape):
             return None
-        draws = digits((*words[2:], *words, *words))
-        step = build(shape, self.live(), self.fresh, self.made_of, Uniform(draws))
+        step = build(shape, self.live(), self.fresh, self.made_of, Uniform(draws[4:]))
         if step is None or self.session.breaks_duty(step):
             return None
-        return self.affordable(shape, step)
+        return self.affordable(step)

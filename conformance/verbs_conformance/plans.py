@@ -1,0 +1,61 @@
+"""Steps that are known to lead somewhere, for programs that are drawn.
+
+A directed program was searched on the model: its steps make a rule fire.  Without the look at everything that it ends
+with, they are a plan that a drawn program may follow wherever the objects that they name are there: in another state
+than that of its own fixture, with other calls between its steps, and with the steps of other plans before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from verbs_conformance.engine import Engine
+from verbs_conformance.program import Program, shipped
+from verbs_conformance.step import Step, words
+from verbs_conformance.sweep import Sweep
+
+SILENCE = "settle"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps, the rule that they are for, and the objects that must be there, each with its kind."""
+
+    target: str
+    steps: tuple[Step, ...]
+    needs: frozenset[tuple[str, str]]
+
+
+def plans(engine: Engine, fixtures: Mapping[str, Program]) -> list[Plan]:
+    """The plans for one profile."""
+    sweep = Sweep(engine, fixtures)
+    known = {name: sweep.names(fixture) for name, fixture in fixtures.items() if fixture.under(engine.model.spec)}
+    made = []
+    for program in shipped("programs"):
+        if program.target and program.fixture in known and program.under(engine.model.spec):
+            steps = _without_the_look(program.steps)
+            if steps:
+                made.append(Plan(program.target, steps, _needs(steps, known[program.fixture])))
+    return made
+
+
+def _without_the_look(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps before the last silence, behind which all is looked at."""
+    last = max((i for i, step in enumerate(steps) if step.call == SILENCE), default=len(steps))
+    return steps[:last]
+
+
+def _needs(steps: tuple[Step, ...], names: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    """The objects of a fixture that the steps name, as far as they do not make them themselves."""
+    needs: set[str] = set()
+    made: set[str] = set()
+    for step in steps:
+        needs |= (words(step) & names.keys()) - made
+        made |= set(step.out.values())
+    return frozenset((name, names[name]) for name in needs)
+
+
+def renumbered(step: Step, params: frozenset[str], number: int) -> Step:
+    """The step with this number for each of these parameters that it gives."""
+    return replace(step, args={name: str(number) if name in params else text for name, text in step.args.items()})
