@@ -296,7 +296,7 @@ class Driver:
         found = [c for c in (self._candidate(shape, part) for part in _parts(draws)) if c is not None]
         outlines = [self.novelty.outline(self.session, *each) for each in found]
         for place in self.novelty.ranked(self.last, outlines):
-            if not self.session.breaks_duty(found[place][1]):
+            if found[place][1] is SETTLE or not self.session.breaks_duty(found[place][1]):
                 step = self.affordable(found[place][1])
                 if step is found[place][1]:
                     self.novelty.note(self.last, outlines[place])
