@@ -23,6 +23,8 @@ from verbs_reference.store import ALIVE, NeedChoice, Store
 
 Row = Callable[[list[Any]], Any]
 """Takes of an object what counts."""
+Seen = tuple[int, int, Row, Any]
+"""Of an object: its number, its length, what counts of it, and what that was."""
 Table = tuple[str, str]
 
 
@@ -45,6 +47,11 @@ class Rows:
         self.of: dict[str, Row] = {
             kind: itemgetter(ALIVE, *(slot[kind][name] for name in names)) for kind, names in by_kind.items()
         }
+        self.unchanging: dict[str, Row] = {
+            kind: itemgetter(0, *(slot[kind][name] for name in names if (kind, name) not in statics.changing))
+            for kind, names in by_kind.items()
+        }
+        """Of these fields, those that stay as they were made."""
 
 
 def _fields(statics: Statics, family: Family, case: StepCase) -> frozenset[tuple[str, str]]:
@@ -119,7 +126,6 @@ class Watch(Store):
     def __init__(self, store: Store) -> None:
         self.state = store
         self.layout = store.layout
-        self.program = store.program
         self.active = store.active
         self.objects = _Noted(store.objects)
         self.live = _Noted(store.live)
@@ -138,26 +144,33 @@ class Watch(Store):
         data = self.loaded[places] = self.state.load(places)
         return data
 
-    def alone(self, work: Callable[[], Any]) -> tuple[Any, tuple[int, ...]]:
-        """Do a piece of work; its result, and the numbers of the objects that it looked at."""
+    def alone(self, rows: Rows, work: Callable[[], Any]) -> tuple[Any, list[Seen]]:
+        """Do a piece of work; its result, and what stays as it was made of the objects that it looked at."""
         mine, self.objects = self.objects, _Noted(self.state.objects)
         try:
-            return work(), tuple(self.objects)
+            return work(), self._seen(rows.unchanging)
         finally:
             self.objects = mine
 
-    def note(self, numbers: Iterable[int]) -> None:
+    def note(self, seen: Iterable[Seen]) -> None:
         """These objects were looked at."""
-        for number in numbers:
+        for number, *_ in seen:
             self.objects[number]
+
+    def _seen(self, rows: dict[str, Row]) -> list[Seen]:
+        state, noted = self.state, self.objects
+        kinds = {number: kind for kind, live in state.live.items() for number in live if number in noted}
+        kinds.update((number, kind) for number, kind in state.ended.items() if number in noted)
+        made = []
+        for number, kind in kinds.items():
+            obj = state.objects[number]
+            made.append((number, len(obj), rows[kind], rows[kind](obj)))
+        return made
 
     def basis(self, rows: Rows) -> Basis:
         """What was looked at so far."""
-        store = self.state
-        kinds = {number: kind for kind, live in store.live.items() for number in live if number in self.objects}
-        kinds.update((number, kind) for number, kind in store.ended.items() if number in self.objects)
         return Basis(
-            [_seen(number, rows.of[kind], store.objects[number]) for number, kind in kinds.items()],
+            self._seen(rows.of),
             [(kind, tuple(live)) for kind, live in self.live.items()],
             [(key, v, found) for key, table in self.tables.items() for v, found in table.found.items()],
             list(self.chosen.items()),
@@ -165,16 +178,20 @@ class Watch(Store):
         )
 
 
-def _seen(number: int, row: Row, obj: list[Any]) -> tuple[int, int, Row, Any]:
-    return number, len(obj), row, row(obj)
+def same(store: Store, objects: Iterable[Seen]) -> bool:
+    """Whether the same is to be seen of these objects in a state."""
+    for number, width, row, seen in objects:
+        obj = store.objects.get(number)
+        if obj is None or len(obj) != width or row(obj) != seen:
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
 class Basis:
     """What was looked at, and what was seen: objects, sets of live objects, look-ups, options and memory."""
 
-    objects: list[tuple[int, int, Row, Any]]
-    """Number, length, what counts of it, and what that was."""
+    objects: list[Seen]
     live: list[tuple[str, tuple[int, ...]]]
     found: list[tuple[Table, Any, int]]
     chosen: list[tuple[str, str | None]]
@@ -182,13 +199,9 @@ class Basis:
 
     def holds(self, store: Store) -> bool:
         """Whether the same is to be seen in a state."""
-        objects = store.objects
-        for number, width, row, seen in self.objects:
-            obj = objects.get(number)
-            if obj is None or len(obj) != width or row(obj) != seen:
-                return False
         return (
-            all(store.table[key].get(value, 0) == number for key, value, number in self.found)
+            same(store, self.objects)
+            and all(store.table[key].get(value, 0) == number for key, value, number in self.found)
             and all(tuple(store.live[kind]) == numbers for kind, numbers in self.live)
             and all(store.options.get(name) == option for name, option in self.chosen)
             and all(store.load(places) == data for places, data in self.loaded)

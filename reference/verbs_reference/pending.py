@@ -18,7 +18,7 @@ from itertools import product
 from typing import Any
 
 from verbs_reference import footprint as fp
-from verbs_reference.basis import Basis, Rows, Watch
+from verbs_reference.basis import Basis, Rows, Seen, Watch, same
 from verbs_reference.calls import Calls
 from verbs_reference.footprint import ANY, CELLS, SOME, Footprint
 from verbs_reference.model import Model
@@ -30,8 +30,10 @@ MOST = 64
 """So many combinations of values are tried for a guard's part; beyond it is taken to be possible."""
 KNOWN = 1000
 """What stands in the queues of so many states is remembered, with the moves that were found."""
+MOVES = 20_000
+"""So many moves are remembered, with what they touch."""
 ALIKE = 8
-"""With the same in the queues so many different states are remembered."""
+"""Of one of these so many are remembered that differ in other things."""
 
 
 @dataclass(slots=True)
@@ -57,8 +59,8 @@ class Analysis(Statics):
 
     def __init__(self, model: Model, like: Analysis | None = None) -> None:
         super().__init__(model, like)
-        self._rows: dict[Move, tuple[Any, Cases, tuple[int, ...]]] = {}
-        """By move: what decides, what it touches, and the objects that were looked at for it."""
+        self._rows: dict[Move, list[tuple[Any, list[Seen], Cases]]] = {}
+        """By move: what decides what it touches, the objects that were looked at for it, and what it touches."""
         self.slots = [model.layout.slot[f.kind][f.trigger[1]] for f in model.families]
         self._names = {kind: {s: f for f, s in slots.items()} for kind, slots in model.layout.slot.items()}
         self._looked_at: Rows = Rows(self, like._looked_at if like is not None and self.like is like else None)
@@ -172,22 +174,30 @@ class Analysis(Statics):
         for place, elements in coming.items():
             self.designators.coming[place] = tuple(elements)
 
-    def rows(self, store: Watch, move: Move) -> tuple[set[int], set[int], list[_Row]]:
+    def rows(self, store: Watch, move: Move) -> Cases:
         """For a move: what it reads in any case, what being enabled needs, and the cases that its element
         admits."""
         (index, number), element = move
         facts = self.families[index]
         moving = facts.moving(store, number, element) if facts.moving is not None else None
-        version = (store.program, moving)
         known = self._rows.get(move)
-        if known is None or known[0] != version:
-            if len(self._rows) > 20_000:
+        for decides, seen, cases in known or ():
+            if decides == moving and same(store.state, seen):
+                store.note(seen)
+                return cases
+        made: Cases
+        made, seen = store.alone(self._looked_at, lambda: self._make_rows(store, move, facts))
+        if known is None:
+            if len(self._rows) >= MOVES:
                 self._rows.clear()
-            known = self._rows[move] = (version, *store.alone(lambda: self._make_rows(store, move, facts)))
-        store.note(known[2])
-        return known[1]
+            known = self._rows[move] = []
+        elif len(known) >= ALIKE:
+            known.pop(0)
+        known.append((moving, seen, made))
+        store.note(seen)
+        return made
 
-    def _make_rows(self, store: Store, move: Move, facts: FamilyFacts) -> tuple[set[int], set[int], list[_Row]]:
+    def _make_rows(self, store: Store, move: Move, facts: FamilyFacts) -> Cases:
         (index, number), element = move
         head = {4 * (number * CELLS + self.slots[index])}
         needs: set[int] = set()

@@ -9,7 +9,6 @@ objects, look-up tables and the sets of busy queues alike.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,9 +21,6 @@ MISSING = object()
 PAGE = 4096
 UPTO = 64
 """The longest ``upto``."""
-
-PROGRAMS = itertools.count(1)
-"""Numbers for stores: an object's number means nothing in another one."""
 
 Entry = tuple[Any, Any, Any]
 
@@ -86,7 +82,6 @@ class Store:
         "once",
         "options",
         "pages",
-        "program",
         "table",
     )
 
@@ -104,7 +99,6 @@ class Store:
         self.options: dict[str, str] = {}
         self.once: dict[str, str] = {}
         self.counter = [1]
-        self.program = next(PROGRAMS)
         self.left: list[Any] = []
         self.journal: list[Entry] = []
 
