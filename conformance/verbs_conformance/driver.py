@@ -9,19 +9,20 @@ have gone so many ways that the next call would cost too much.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
 from verbs_conformance.chance import SIZE, Chance
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.novelty import Novelty, Outline
+from verbs_conformance.picking import Picker, one_of, parts
 from verbs_conformance.plans import Plan, renumbered
 from verbs_conformance.program import Program, full_steps
 from verbs_conformance.session import Outcome, Session
-from verbs_conformance.shapes import Menu, Shape, build
+from verbs_conformance.shapes import Shape, build
 from verbs_conformance.step import Step
 from verbs_conformance.sweep import ends, harvest
 from verbs_reference.belief import Inconclusive
+from verbs_reference.model import CallCode
 
 TANGLED = 12
 """A step that would tell more orders of what is in flight apart than about this waits for the device to be silent: that
@@ -37,14 +38,6 @@ DEPTHS = (2, 3, 3, 4, 6)
 """How many elements a program lets into the device's queues before it waits for silence: the orders in which they may
 be executed are many, and each costs."""
 SETTLE = Step("settle", {})
-USUAL, NEAR = 11, 15
-"""Of sixteen draws for a call so many leave every argument as usual, and the next, up to the second, all but one."""
-MIXED = 10
-"""Where several arguments may be unusual, so many of sixteen draws leave one as usual."""
-OTHERS = 6
-"""Of sixteen draws so many choose among all objects of a kind, the others among the first, which work together."""
-FIRST = 2
-"""So many are the first."""
 TAME = 24
 """The first steps of a program, so many of them, have usual arguments: what is out of order early ends most of what
 could come."""
@@ -65,13 +58,8 @@ PLANS = 6
 """Of so many plans the one is followed that was followed least."""
 TAKEN_APART = 8
 """Of sixteen programs so many destroy at the end what they have made."""
-TRIES = 4
-"""So many steps are drawn for one, of which the one least like what was made before is taken."""
 WAITING = 3
 """Of sixteen draws for the rule that waits for silence so many do so at most; the others make any call."""
-
-
-T = TypeVar("T")
 
 
 class Disagreement(Exception):
@@ -87,37 +75,9 @@ class TimeUp(BaseException):
     """The budget is used up: no failure, and so nothing that hypothesis is to catch and to try again."""
 
 
-def _of(known: Sequence[T], draws: Sequence[int]) -> T:
-    """One of several, by three numbers of 0 to 15."""
-    return known[(draws[0] << 8 | draws[1] << 4 | draws[2]) % len(known)]
-
-
-def _parts(draws: Sequence[int]) -> Iterator[Sequence[int]]:
-    """The draws for each of the steps among which one is chosen."""
-    size = len(draws) // TRIES
-    return (draws[i * size : (i + 1) * size] for i in range(TRIES))
-
-
-class Picker:
-    """Turns draws of 0 to 15 into entries: one says how unusual the call is, one where, then one a menu."""
-
-    def __init__(self, shape: Shape, draws: Sequence[int], *, tame: bool) -> None:
-        manner, where, *rest = draws
-        self.manner = manner % USUAL if tame else manner
-        self.left = iter(rest)
-        free = [m.name for m in shape.menus if m.entries[0] != "each" and len(m.entries) > 1]
-        self.odd = free[where % len(free)] if free else ""
-
-    def __call__(self, menu: Menu, offered: Sequence[str]) -> str:
-        if len(offered) == 1:
-            return offered[0]
-        draw = next(self.left)
-        if menu.entries[0] == "each":
-            return offered[draw % (len(offered) if draw < OTHERS else min(len(offered), FIRST))]
-        usual = menu.name != self.odd if self.manner < NEAR else draw < MIXED
-        if self.manner < USUAL or usual:
-            return offered[0]
-        return offered[1 + draw % (len(offered) - 1)]
+def _fetches(code: CallCode) -> bool:
+    """Whether a call says how many things it found, and which objects they are about."""
+    return code.gives_nothing(dict.fromkeys(code.outputs, 0)) and bool(code.creates or code.found)
 
 
 class Driver:
@@ -145,13 +105,16 @@ class Driver:
             name: (next(iter(code.params.values())).name, ends(code)) for name, code in calls.items() if ends(code)
         }
         """The calls that destroy something, each with its kind and the parameter that names it."""
+        self.fetching = [s for s in known if _fetches(calls[s.call])]
+        """The shapes of calls that ask what has happened, but for what is drained."""
         self.depth = depth
         self.spent = spent
         """Whether the budget is used up, with so many calls of this program."""
         self.novelty = novelty
         self.plans = plans
-        self.plan: list[Step] = []
-        """What is left of the plan that is followed."""
+        self.plan: Plan | None = None
+        self.left: tuple[Step, ...] = ()
+        """The plan that is followed, and what is left of it."""
         self.numbers = {
             s.call: frozenset(m.name for m in s.menus if m.entries[0] == "fresh")
             for s in known
@@ -227,7 +190,7 @@ class Driver:
 
     def any(self, draws: Sequence[int]) -> Shape:
         """The shape of any call, those that give work more often."""
-        return _of(self.weighed, draws)
+        return one_of(self.weighed, draws)
 
     def step(self, shape: Shape, words: Sequence[int]) -> None:
         """Make a step of a shape, or of another one, for what was drawn."""
@@ -252,10 +215,12 @@ class Driver:
             self._take_apart()
 
     def _take_apart(self) -> None:
-        """Destroy what is there, the newest first: what is still counted as used shows."""
+        """Destroy what is there, the oldest first, which is refused for what is in use, then the newest first: what a
+        refusal has harmed shows, and what is still counted as used."""
         enders = {kind: (call, param) for call, (kind, param) in self.ending.items()}
-        for name, kind in reversed(self.live().items()):
-            call, param = enders.get(kind, ("", ""))
+        made = list(self.live())
+        for name in (*made, *reversed(made)):
+            call, param = enders.get(self.live().get(name, ""), ("", ""))
             step = Step(call, {param: name})
             if call and not self.session.breaks_duty(step):
                 self.go_on()
@@ -281,6 +246,10 @@ class Driver:
             looks = step.call in engine.model.calls
             if not looks or (belief.tangle(step.call) <= TANGLED and not self.session.breaks_duty(step)):
                 self.run(step)
+        for shape in (*self.fetching, *self.fetching):
+            made = build(shape, self.live(), self.fresh, self.made_of, lambda _menu, offered: offered[-1])
+            if made is not None and belief.tangle(made.call) <= TANGLED and not self.session.breaks_duty(made):
+                self.run(made)
         self.is_seen = True
 
     def draw(self, shape: Shape, draws: Sequence[int]) -> Step | None:
@@ -293,7 +262,7 @@ class Driver:
             planned = self._planned(draws)
             if planned is not None:
                 return planned
-        found = [c for c in (self._candidate(shape, part) for part in _parts(draws)) if c is not None]
+        found = [c for c in (self._candidate(shape, part) for part in parts(draws)) if c is not None]
         outlines = [self.novelty.outline(self.session, *each) for each in found]
         for place in self.novelty.ranked(self.last, outlines):
             if found[place][1] is SETTLE or not self.session.breaks_duty(found[place][1]):
@@ -306,22 +275,23 @@ class Driver:
 
     def _planned(self, draws: Sequence[int]) -> Step | None:
         """The next step of a plan, or a wait for silence before it; None if it cannot be made."""
-        if not self.plan:
+        if not self.left:
             live = self.live().items()
             fit = [plan for plan in self.plans if plan.needs <= live]
             if not fit:
                 return None
-            some = [_of(fit, draws[3 * i :]) for i in range(PLANS)]
+            some = [one_of(fit, draws[3 * i :]) for i in range(PLANS)]
             chosen = some[self.novelty.ranked((), [(plan.target,) for plan in some])[0]]
             self.novelty.note((), (chosen.target,))
-            self.plan = list(chosen.steps)
-        step = renumbered(self.plan[0], self.numbers.get(self.plan[0].call, frozenset()), self.fresh)
-        if not self.session.sensible(step):
-            self.plan = []
+            self.plan, self.left = chosen, chosen.steps
+        assert self.plan is not None
+        step = renumbered(self.left[0], self.numbers.get(self.left[0].call, frozenset()), self.fresh)
+        if not self.plan.wants(step) <= self.live().keys() or not self.session.sensible(step):
+            self.left = ()
             return None
         ready = SETTLE if self._is_full(step.call) else self.affordable(step)
         if ready is step:
-            self.plan = self.plan[1:]
+            self.left = self.left[1:]
         return ready
 
     def _candidate(self, shape: Shape, draws: Sequence[int]) -> tuple[Shape, Step] | None:
@@ -334,7 +304,7 @@ class Driver:
         if self._is_full(shape.call):
             if draws[4] < SETTLED:
                 return shape, SETTLE
-            shape = _of(self.idle, draws[6:])
+            shape = one_of(self.idle, draws[6:])
         if not self.can(shape):
             return None
         picker = Picker(shape, draws[9:], tame=len(self.steps) < TAME)

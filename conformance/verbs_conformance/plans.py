@@ -20,23 +20,32 @@ SILENCE = "settle"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps, the rule that they are for, and the objects that must be there, each with its kind."""
+    """Steps, the rule that they are for, and the objects that must be there before, each with its kind."""
 
     target: str
     steps: tuple[Step, ...]
     needs: frozenset[tuple[str, str]]
+    names: frozenset[str]
+    """All objects that its steps name."""
+
+    def wants(self, step: Step) -> frozenset[str]:
+        """The objects that must be there for one of its steps."""
+        return self.names & words(step)
 
 
 def plans(engine: Engine, fixtures: Mapping[str, Program]) -> list[Plan]:
     """The plans for one profile."""
     sweep = Sweep(engine, fixtures)
     known = {name: sweep.names(fixture) for name, fixture in fixtures.items() if fixture.under(engine.model.spec)}
+    given = {name for fixture in fixtures.values() for step in fixture.steps for name in step.out.values()}
     made = []
     for program in shipped("programs"):
         if program.target and program.fixture in known and program.under(engine.model.spec):
             steps = _without_the_look(program.steps)
             if steps:
-                made.append(Plan(program.target, steps, _needs(steps, known[program.fixture])))
+                own = {name for step in steps for name in step.out.values()}
+                names = frozenset().union(*(words(step) & (given | own) for step in steps))
+                made.append(Plan(program.target, steps, _needs(steps, known[program.fixture]), names))
     return made
 
 

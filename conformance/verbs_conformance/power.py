@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -90,20 +89,20 @@ class Row:
 
 def tasks(names: Sequence[str], seeds: int, most: int) -> list[Task]:
     """What to try of these faults, the written programs first, then one seed after the other: guided programs, which
-    the undirected ones follow."""
-    made = [Task(name, WRITTEN, 1, most) for name in names]
+    the undirected ones follow.  What no program can show is not tried."""
+    shown = [name for name in names if name not in faults.unseen()]
+    made = [Task(name, WRITTEN, 1, most) for name in shown]
     for seed in range(1, seeds + 1):
-        made += [Task(name, GUIDED, seed, most) for name in names]
+        made += [Task(name, GUIDED, seed, most) for name in shown]
     return made
 
 
 def rows(names: Sequence[str], todo: Sequence[Task], found: Mapping[Task, Caught | None]) -> list[Row]:
     """What came of these detections, without the seeds that were not tried for each fault."""
     made = {name: Row(name) for name in names}
-    known = [task for task in todo if is_known(task, found)]
-    whole = Counter((task.manner, task.seed) for task in known)
-    for task in known:
-        if whole[task.manner, task.seed] == len(names):
+    left = {(task.manner, task.seed) for task in todo if not is_known(task, found)}
+    for task in todo:
+        if (task.manner, task.seed) not in left:
             made[task.fault].note(task, found[task])
             if task.manner == GUIDED:
                 other = compared(task, found[task])

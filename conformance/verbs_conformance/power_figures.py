@@ -59,6 +59,31 @@ def texts(others: Mapping[str, Fields]) -> dict[str, str]:
     return {name: make(others[name]) for name, make in makers.items() if name in others}
 
 
+Asked = tuple[str, str, bool]
+"""What is asked for, what was measured, and whether that is enough."""
+
+
+def asked(others: Mapping[str, Fields]) -> list[Asked]:
+    """What is asked for of the figures that were measured."""
+    found: list[Asked] = []
+    if "mutants" in others:
+        hits, all_ = killed(others["mutants"])
+        found.append(("at least 90 % of the mutants noticed", f"{hits / all_:.1%}", hits >= 0.9 * all_))
+    for kind, each in others.get("alarms", {}).items():
+        found.append((f"no false alarm, {kind}", plural(each["alarms"], "alarm"), each["alarms"] == 0))
+        share = each["unobserved"]
+        found.append((f"at least 30 % of drawn calls with work unobserved, {kind}", f"{share:.0%}", share >= 0.3))
+    suite, objects = (others.get("speed", {}).get(part) for part in ("suite", "objects"))
+    if suite is not None:
+        rate, share = suite["directed"], suite["share"]
+        found.append(("at least 50 % of a bare machine's steps", f"{share:.0%}", share >= 0.5))
+        found.append(("at least 5,000 checked calls per second of directed programs", f"{rate:,}", rate >= 5000))
+    if objects is not None:
+        ratio = objects["p99"]
+        found.append(("a call at most 1.5 times as dear with 10,000 objects", f"{ratio:.2f}", ratio <= 1.5))
+    return found
+
+
 def killed(measured: Fields) -> tuple[int, int]:
     """How many of the mutants a run notices, and how many there are."""
     found = measured["mutants"]
