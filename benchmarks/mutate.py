@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from time import monotonic
 
 import yaml
 from mutation.conditions import CONDITIONS, kept
@@ -38,7 +37,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of processor time, for one mutant")
-    parser.add_argument("--only", default="", help="only the drawn mutants of this group or module")
+    parser.add_argument("--only", default="", help="only the drawn mutants of these groups or modules, by comma")
     parser.add_argument("--left", action="store_true", help="judge again what was left and is not equivalent")
     parser.add_argument("--out", type=Path, default=Path("verbspec-results") / "mutants")
     parser.add_argument("--page", action="store_true", help=f"write {PAGE.name} and {DATA.name}")
@@ -46,26 +45,21 @@ def main(words: Sequence[str] | None = None) -> int:
     drawn = outcome.kept(
         options.out, f"drawn-{options.count}-{options.seed}", lambda: draw(options.count, options.seed)
     )
-    mutants = [m for m in drawn.mutants if options.only in {"", m.group, m.module}]
+    mutants = [m for m in drawn.mutants if not options.only or {m.group, m.module} & set(options.only.split(","))]
     print(f"seed {options.seed}: {len(mutants)} mutants; passed over {dict(drawn.passed)}", flush=True)
     try:
         journal = Journal(options.out / "mutants.jsonl")
     except OtherSources as e:
         parser.error(str(e))
     todo = [m for m in mutants if _is_wanted(journal.found.get(m.name), again=options.left)]
-    began = monotonic()
     if todo:
         _judge(todo, journal, options)
-    took = options.out / "seconds"
-    seconds = monotonic() - began + (float(took.read_text()) if took.exists() else 0.0)
-    took.write_text(f"{seconds:.0f}")
     measured = data(
         *(journal.of(mutants), drawn, equivalents()),
         count=options.count,
         seed=options.seed,
-        jobs=options.jobs,
-        seconds=round(seconds),
         most_seconds=options.seconds,
+        softhca=outcome.digest(),
         mutmut=version("mutmut"),
         conditions="; ".join(map(str, CONDITIONS)),
     )

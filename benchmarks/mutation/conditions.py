@@ -107,7 +107,6 @@ OTHERWISE = {
 }
 """Of all that the sources leave free another choice than the usual one."""
 TIGHT = {"max_objects": "6", "max_pages": "4", "max_qp_wr": "8", "max_cqe": "16", "pace": "lazy"}
-TIGHT |= {"local_inv_early": "true"}
 EARLY = {"local_inv_early": "true", "no_receive": "wait", "failed_wr": "early", "pace": "eager"}
 LOSSY = {"atomic_length": "REM_ACCESS_ERR", "refused_imm": "REM_ACCESS_ERR", "bad_op_status": "MW_BIND_ERR"}
 LOSSY |= {"path_mtu_bound": "largest", "post_bind_type_1": "fail", "without": "SRQ_RESIZE"}
@@ -131,6 +130,7 @@ CONDITIONS = (
     Condition("linux-user", "roce", (("threads", "2"),)),
     Condition("linux-user", "roce", tuple({**LOSSY, "wire": "lost-atomic-response", "first_psn": "16777213"}.items())),
     Condition("linux-user", "roce", tuple({**LOSSY, "wire": "lost-rest-of-read", "mtu": "MTU_256"}.items())),
+    Condition("linux-kernel", "roce", (("local_inv_early", "true"),)),
 )
 """The likelier to show something the sooner."""
 

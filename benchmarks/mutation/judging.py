@@ -111,18 +111,18 @@ class Bench:
         places = {(mutant.module, line) for line in mutant.lines}
         every = not places or not places.isdisjoint(self.healthy.at_import)
         found = [i for i in self.healthy.items if every or not places.isdisjoint(i.lines)]
-        changed, near = mutant.words
+        times = Counter(word for item in found for word in mutant.words & item.words)
 
         def key(item: Item) -> tuple[float, ...]:
-            told = changed.isdisjoint(item.words), near.isdisjoint(item.words)
-            return (mutant.used.isdisjoint(item.lines), *told, item.seed, item.condition, item.seconds)
+            rarest = min((times[word] for word in mutant.words & item.words), default=math.inf)
+            return (mutant.used.isdisjoint(item.lines), rarest, item.seed, item.condition, item.seconds)
 
         found.sort(key=key)
-        times: Counter[str] = Counter()
+        again: Counter[str] = Counter()
         ranked: list[tuple[int, int, Item]] = []
         for item in found:
-            ranked.append((times[item.program] + LATER * mutant.used.isdisjoint(item.lines), len(ranked), item))
-            times[item.program] += 1
+            ranked.append((again[item.program] + LATER * mutant.used.isdisjoint(item.lines), len(ranked), item))
+            again[item.program] += 1
         return [item for _, _, item in sorted(ranked, key=lambda r: r[:2])]
 
     def judge_all(self, mutants: Sequence[Mutant], jobs: int) -> Iterator[tuple[Mutant, Outcome]]:

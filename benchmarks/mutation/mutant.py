@@ -45,10 +45,9 @@ class Mutant:
     """The whole of the changed source."""
 
     @property
-    def words(self) -> tuple[set[str], set[str]]:
-        """The words that were changed, and all of the changed lines."""
-        old, new = (set(re.findall(r'"(\w+)"', text)) for text in (self.old, self.new))
-        return old - new, old
+    def words(self) -> frozenset[str]:
+        """The words of the changed lines."""
+        return frozenset(re.findall(r'"(\w+)"', self.old))
 
     @property
     def name(self) -> str:

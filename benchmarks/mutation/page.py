@@ -47,6 +47,7 @@ def data(records: Sequence[Record], drawn: Drawn, known: Known, **run: Any) -> d
         **machine(),
         **run,
         "mutants_known": dict(drawn.known),
+        "seconds": round(sum(r.seconds for r in records)),
         "passed_over": dict(sorted(drawn.passed.items())),
         "mutants": [_entry(r, known) for r in records],
     }
@@ -88,14 +89,17 @@ def page(measured: Mapping[str, Any]) -> str:
     head = (
         "# Mutants of softhca\n\n"
         f"Measured on {measured['date']} with {measured['processors']} processors ({measured['machine']}, Python "
-        f"{measured['python']}) in {measured['seconds'] / 60:.0f} minutes by `python benchmarks/mutate.py --count "
-        f"{measured['count']} --seed {measured['seed']} --jobs {measured['jobs']}`. The operators are those of mutmut "
+        f"{measured['python']}) in {measured['seconds'] / 60:.0f} minutes of processor time by `python "
+        f"benchmarks/mutate.py --count {measured['count']} --seed {measured['seed']}`. The sources are those "
+        f"of digest {measured['softhca']}, and lines are theirs. The operators are those of mutmut "
         f"{measured['mutmut']}. Mutants are drawn evenly from six groups of modules, and each is judged by what a "
         "conformance run makes: the written programs that execute the changed lines, then drawn ones, at most "
         f"{measured['most_seconds']:g} s of processor time in all. The runs are those of {measured['conditions']}."
         f"\n\nPassed over while drawing: {passed}. mutmut itself leaves out annotations, decorators and decorated "
         "functions. Modules that are in no group: options, capabilities, arguments, port, faults, scripts, threads, "
         "and the package's own.\n\n"
+        "A survivor that is not equivalent gets a program. These figures tell what is noticed now, of these mutants; "
+        "another seed draws some for which no program was written.\n\n"
     )
     if len(found) < measured["count"]:
         head += f"The run was ended early: {len(found)} of the {measured['count']} drawn mutants were judged.\n\n"
