@@ -10,7 +10,7 @@ from typing import Any
 from mutation.judging import CRASHED, KILLED, NOT_EXECUTED, SURVIVED, TIMED_OUT
 from mutation.mutant import Drawn
 from mutation.outcome import Known, Record, why
-from verbs_conformance.power_figures import machine
+from verbs_conformance.power_figures import machine, where
 
 Z = 1.96
 """Standard deviations on either side that hold 95 % of a normal distribution."""
@@ -88,8 +88,7 @@ def page(measured: Mapping[str, Any]) -> str:
     passed = ", ".join(f"{n} ({PASSED.get(w, w)})" for w, n in measured["passed_over"].items())
     head = (
         "# Mutants of softhca\n\n"
-        f"Measured on {measured['date']} with {measured['processors']} processors ({measured['machine']}, Python "
-        f"{measured['python']}) in {measured['seconds'] / 60:.0f} minutes of processor time by `python "
+        f"Measured {where(measured)} in {measured['seconds'] / 60:.0f} minutes of processor time by `python "
         f"benchmarks/mutate.py --count {measured['count']} --seed {measured['seed']}`. The sources are those "
         f"of digest {measured['softhca']}, and lines are theirs. The operators are those of mutmut "
         f"{measured['mutmut']}. Mutants are drawn evenly from six groups of modules, and each is judged by what a "
