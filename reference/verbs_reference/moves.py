@@ -28,6 +28,8 @@ class Pending:
     before: dict[Move, list[Move]]
     slots: list[int]
     """By family: where the queue stands that it takes from."""
+    guards: dict[Move, list[frozenset[int]]] = field(default_factory=dict)
+    """The fields that decide whether a move can come at all, those of cases that are impossible as it is among them."""
     moves: list[Move] = field(default_factory=list)
     places: dict[Move, int] = field(default_factory=dict)
     conflicts: dict[int, int] = field(default_factory=dict)

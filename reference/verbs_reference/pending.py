@@ -245,10 +245,12 @@ class _Fixpoint:
     def run(self) -> Pending:
         """All moves with their footprints."""
         prints: dict[Move, Footprint] = {}
+        guards: dict[Move, list[frozenset[int]]] = {}
         self.analysis.fill_coming(self.before)
         for move in self.before:
             head, needs, rows = self.analysis.rows(self.store, move)
             prints[move] = Footprint(set(head), set(), needs)
+            guards[move] = [cells for row in rows for _, cells in row.tests]
             self.todo.extend(rows)
         possible: dict[int, _Row] = {}
         while self.todo:
@@ -264,7 +266,7 @@ class _Fixpoint:
                 agreed.update((4 * cell, 4 * cell + 1, 4 * cell + 2))
         for made in prints.values():
             made.seal(agreed)
-        return Pending(prints, self.before, self.analysis.slots)
+        return Pending(prints, self.before, self.analysis.slots, guards)
 
     def _is_possible(self, row: _Row) -> bool:
         """Whether the case can apply, with some element at the head of another queue that it looks at."""
@@ -354,12 +356,18 @@ class _Fixpoint:
                 into |= places
 
     def _places(self, row: _Row, memory: Memory, hit: Set[int]) -> set[int] | None:
-        """The blocks that an access to memory may touch; None if they cannot be told."""
-        number, element = row.move[0][1], row.move[1]
+        """The blocks that an access to memory may touch; None if they cannot be told, as where a choice decides."""
         if memory.places is None:
             return None
+        try:
+            return self._touched(row, memory.places, hit)
+        except NeedChoice:
+            return None
+
+    def _touched(self, row: _Row, places: Callable[..., Any], hit: Set[int]) -> set[int] | None:
+        number, element = row.move[0][1], row.move[1]
         if not hit:
-            return fp.blocks(memory.places(self.store, number, element))
+            return fp.blocks(places(self.store, number, element))
         if row.case.looks is None:
             return None
         owner, slot = row.case.looks[0](self.store, number, element), row.case.looks[1]
@@ -367,7 +375,7 @@ class _Fixpoint:
             return None
         made: set[int] = set()
         for _ in self._heads(owner, slot):
-            made |= fp.blocks(memory.places(self.store, number, element))
+            made |= fp.blocks(places(self.store, number, element))
         return made
 
     def _heads(self, number: int, slot: int) -> Iterator[None]:

@@ -199,6 +199,14 @@ class Walk:
                 self._meeting |= 1 << place
             elif common:
                 self._pushing.append((1 << place, [a >> 2 for a in common]))
+        self._meet_debts(call)
+
+    def _meet_debts(self, call: Footprint) -> None:
+        """Find the debts that the call may make possible: what was impossible in the silence is none any more."""
+        changed = {a >> 2 for a in call.writes if a >= 0}
+        for move in self.debts if changed else ():
+            if not all(map(changed.isdisjoint, self.pending.guards.get(move, ()))):
+                self._meeting |= self.pending.bits((move,))
 
     def _in_conflict(self, place: int) -> int:
         return self.pending.conflicting(place)
