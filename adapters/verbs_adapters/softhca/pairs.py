@@ -244,7 +244,8 @@ class Pairs:
         if mask is None:
             return True
         claimed = args.get("cur_qp_state", qp.state) if "CUR_STATE" in mask else qp.state
-        excess = mask - step.taken if "excess-attributes-taken" not in self._faults else ()
+        always = {"ACCESS_FLAGS"} if self._settings.transport == "iwarp" else set()  # siw_qp_modify: in any state
+        excess = mask - step.taken - always if "excess-attributes-taken" not in self._faults else ()
         return step.required <= mask and not excess and claimed == qp.state
 
     def _values(self, qp: QueuePair, bits: frozenset[str], args: Args) -> tuple[Args, QueuePair | None]:
