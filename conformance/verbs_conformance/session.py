@@ -125,12 +125,13 @@ class Session:
         for unknown in step.args.keys() - code.params.keys():
             raise BadProgram(f"{step.call} has no parameter {unknown!r}; it has {', '.join(code.params)}")
         given = [(name, want, step.args.get(name)) for name, want in code.params.items()]
-        return self.belief.evaluate(  # type: ignore[no-any-return]
+        values: tuple[Any, ...] = self.belief.evaluate(
             lambda store: tuple(
                 self.model.left_out(code, name) if text is None else self._argument(store, name, want, text)
                 for name, want, text in given
             )
         )
+        return values
 
     def _argument(self, store: Store, name: str, want: Type, text: str) -> Any:
         if want.tag == "bytes":

@@ -79,21 +79,14 @@ class Analysis(Statics):
     def pending(self, store: Store) -> Pending:
         """Every move that may come before the consumer's next call, with its footprint."""
         queues = self._queues(store)
-        known = self._known.get(queues)
-        for basis, made in known or ():
+        for basis, made in self._known.get(queues, ()):
             if basis.holds(store):
                 self.fill_coming(made.before)
                 return made
         watch = Watch(store)
         before = self._moves(watch)
         made = _Fixpoint(self, watch, before).run() if before else NOTHING
-        if known is None:
-            if len(self._known) >= KNOWN:
-                self._known.clear()
-            known = self._known[queues] = []
-        elif len(known) >= ALIKE:
-            known.pop(0)
-        known.append((watch.basis(self._looked_at), made))
+        _remember(self._known, KNOWN, queues, (watch.basis(self._looked_at), made))
         return made
 
     def _queues(self, store: Store) -> tuple[Any, ...]:
@@ -180,20 +173,13 @@ class Analysis(Statics):
         (index, number), element = move
         facts = self.families[index]
         moving = facts.moving(store, number, element) if facts.moving is not None else None
-        known = self._rows.get(move)
-        for decides, seen, cases in known or ():
+        for decides, seen, cases in self._rows.get(move, ()):
             if decides == moving and same(store.state, seen):
                 store.note(seen)
                 return cases
         made: Cases
         made, seen = store.alone(self._looked_at, lambda: self._make_rows(store, move, facts))
-        if known is None:
-            if len(self._rows) >= MOVES:
-                self._rows.clear()
-            known = self._rows[move] = []
-        elif len(known) >= ALIKE:
-            known.pop(0)
-        known.append((moving, seen, made))
+        _remember(self._rows, MOVES, move, (moving, seen, made))
         store.note(seen)
         return made
 
@@ -211,6 +197,16 @@ class Analysis(Statics):
             if case.constant is None or case.constant(store, element)
         ]
         return head, needs, rows
+
+
+def _remember(known: dict[Any, list[Any]], most: int, key: Any, entry: Any) -> None:
+    """Keep an entry beside the last few of its key; where there are too many keys, all are forgotten."""
+    if key not in known and len(known) >= most:
+        known.clear()
+    alike = known.setdefault(key, [])
+    if len(alike) >= ALIKE:
+        alike.pop(0)
+    alike.append(entry)
 
 
 def _row(store: Store, move: Move, case: CaseFacts, facts: FamilyFacts) -> _Row:
