@@ -219,7 +219,7 @@ class Imagination:
             case "bool":
                 yield from (True, False)
             case "nat":
-                yield from (a for a in args if isinstance(a, int) and not isinstance(a, bool))
+                yield from (a for a in args if isinstance(a, int) and not isinstance(a, bool | Absent))
                 self.serial += 1
                 yield self.serial * FRESH
                 yield from range(17)

@@ -17,7 +17,7 @@ LOGS = 10
 """So many programs a chunk, and honest logs a program; as many altered ones: 1,000 of each."""
 STATES = 2_500
 """An oracle that needs more states is given up; another program is taken instead."""
-OPTIONAL = {"cq/purge-stale", "sq/held"}
+OPTIONAL = {"cq/purge-stale", "sq/held", "sq/bind-held"}
 """Steps that need never happen: the search does not take them unless something depends on them."""
 
 

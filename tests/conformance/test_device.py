@@ -156,6 +156,17 @@ def test_what_a_program_says_of_its_device_is_known_wherever_it_runs(api: str, t
     assert all(read(having.model, p.device) for p in mine)
 
 
+def test_a_model_that_has_run_out_of_numbers_that_are_mentioned_makes_up_others() -> None:
+    """The seventh queue pair of a program once got a number that was absent."""
+    having = engine("linux-kernel", "roce", ("qp-attributes",))
+    (moves,) = (p for p in programs.shipped("programs") if p.name == "moves/reset")
+    backend = model_of(having, ANY)
+
+    done = Judge(having, backend, backend.hello(), programs.fixtures()).run(moves, 0)
+
+    assert not done.broken, done.refused or done.reason
+
+
 def test_known_names_are_listed() -> None:
     with pytest.raises(BadProgram) as wrong:
         read(engine("linux-kernel").model, (("nothing", "true"),))
