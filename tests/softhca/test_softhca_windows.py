@@ -278,14 +278,20 @@ def test_features_bring_their_windows() -> None:
 
 
 def test_options_of_binding() -> None:
-    rig = WindowRig(malformed_bind="post", post_bind_type_1="refuse", bind_no_rights="refuse")
+    rig = WindowRig(malformed_bind="post", post_bind_type_1="refuse")
     rig.window("TYPE_1")
     assert rig.result("bind_mw", **rig.bind_args(access=["ZERO_BASED"])) == "EINVAL"
     assert rig.post_bind() == "EINVAL"
     rig.window()
     assert rig.post_bind(length=0) == "EINVAL"
+
+
+@pytest.mark.parametrize(("transport", "became"), [("iwarp", BAD_BIND), ("roce", BOUND), ("ib", BOUND)])
+def test_only_on_iwarp_may_a_binding_without_rights_be_refused(transport: str, became: list[tuple[int, str]]) -> None:
+    rig = WindowRig(bind_no_rights="refuse", transport=transport)
+    rig.window()
     assert rig.post_bind(access=[]) == "0"
-    assert rig.sent() == BAD_BIND
+    assert rig.sent() == became
 
 
 def test_a_window_of_type_1_by_bind_mw_request() -> None:

@@ -134,6 +134,8 @@ class Windows:
         self._settings = settings
         self._faults = settings.fault
         self._idle_refused = settings.idle_window_inv == "refuse" or settings.api == "networkdirect"  # IND2QueuePair.md
+        # draft-hilland-rddp-verbs-00 7.10.2: at least one right; elsewhere rdma-core man ibv_bind_mw(3): they may be 0
+        self._rights_asked = settings.bind_no_rights == "refuse" and settings.transport == "iwarp"
 
     # -- binding -----------------------------------------------------------------------------------
     def bind(self, qp: QueuePair, binding: Binding) -> None:
@@ -187,7 +189,7 @@ class Windows:
         asked = binding.window.access if "bind-checks-old-rights" in self._faults else binding.access
         if asked & (REMOTE_WRITE | REMOTE_ATOMIC) and not region.access & LOCAL_WRITE:
             raise BindError("a window to write through needs LOCAL_WRITE of its region")
-        if not binding.access & REMOTE and self._settings.bind_no_rights == "refuse":
+        if not binding.access & REMOTE and self._rights_asked:
             raise BindError("a window that grants nothing")
         mapping = region.mapping
         assert mapping is not None

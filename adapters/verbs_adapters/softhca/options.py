@@ -206,7 +206,7 @@ OPTIONS: dict[str, Option] = {
         "a BIND_MW of a window of type 1, which bind_mw is for: done, refused, or posted and not done",
     ),
     "stale_handle": Option("refuse", ("refuse", "accept"), "a binding whose handle did not hold the key in force"),
-    "bind_no_rights": Option("accept", ("accept", "refuse"), "a binding that grants nothing"),
+    "bind_no_rights": Option("accept", ("accept", "refuse"), "iwarp: a binding that grants nothing"),
     "idle_window_inv": Option("accept", ("accept", "refuse"), "invalidating a window of type 2 that is not bound"),
     "closed_window_inv": Option(
         "refuse", ("refuse", "accept"), "a peer's invalidation of a window, or on a queue pair, without remote rights"
