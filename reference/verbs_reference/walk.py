@@ -127,7 +127,7 @@ class Walk:
     def stubborn(self, first: int, debts: Debts) -> tuple[list[Step], Debts]:
         """The steps of a stubborn set that may run now, and the debts that are left if debts held a move
         up in vain."""
-        out = self._barred
+        out = 0 if debts and self._is_filled() else self._barred
         steps: list[Step] = []
         todo = first & ~out
         objects = self.store.objects
@@ -309,6 +309,10 @@ class Walk:
 
     # -- what can answer a poll ------------------------------------------------------------------
 
+    def _is_filled(self) -> bool:
+        """Whether the entry is there: what comes behind it may be owed, and is wrong no more."""
+        return self.wanted is not None and self.search.filled(self.wanted)
+
     def _find_barred(self) -> int:
         """The moves that can do nothing but put a wrong entry into the queue."""
         return self.pending.bits(
@@ -325,7 +329,7 @@ class Walk:
         return False
 
     def _allowed(self, move: Move, steps: list[Step]) -> list[Step]:
-        if self.wanted is None or not steps or self.search.filled(self.wanted):
+        if self.wanted is None or not steps or self._is_filled():
             return steps
         cases = self._facts[move[0][0]].cases
         return [s for s in steps if not cases[s.case].pushes or not self._is_wrong(move, cases[s.case])]

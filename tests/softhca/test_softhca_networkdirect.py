@@ -75,6 +75,14 @@ def test_what_bind_refuses() -> None:
     assert rig.sent() == [(50, "ND_INVALID_DEVICE_REQUEST")]  # it is bound
 
 
+def test_a_binding_that_failed_is_not_in_the_way_of_the_next() -> None:
+    rig = NdRig(access=("LOCAL_WRITE",), stale_handle="refuse")
+    assert rig.bind(addr=rig.addr - 1)[0] == "0"
+    assert rig.sent() == [(50, "ND_INVALID_DEVICE_REQUEST")]
+    assert rig.bind(qp=rig.a)[0] == "0"
+    assert rig.sent() == [(50, "SUCCESS")]
+
+
 @pytest.mark.parametrize("status", ["LOC_QP_OP_ERR", "MW_BIND_ERR", "LOC_PROT_ERR"])
 def test_what_invalidate_refuses(status: str) -> None:
     rig = NdRig(bad_op_status=status)

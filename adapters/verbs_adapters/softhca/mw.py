@@ -134,6 +134,8 @@ class Windows:
         self._settings = settings
         self._faults = settings.fault
         self._idle_refused = settings.idle_window_inv == "refuse" or settings.api == "networkdirect"  # IND2QueuePair.md
+        # IND2QueuePair.md, Bind: there is no handle that the consumer could mend
+        self._stale_refused = settings.stale_handle == "refuse" and settings.api != "networkdirect"
         # draft-hilland-rddp-verbs-00 7.10.2: at least one right; elsewhere rdma-core man ibv_bind_mw(3): they may be 0
         self._rights_asked = settings.bind_no_rights == "refuse" and settings.transport == "iwarp"
 
@@ -162,7 +164,7 @@ class Windows:
         window = binding.window
         if not window.alive:
             raise BindError("the window was freed")
-        if binding.held != window.hw_key and self._settings.stale_handle == "refuse":
+        if binding.held != window.hw_key and self._stale_refused:
             raise BindError(f"the handle held {binding.held:#010x}; the key in force is {window.hw_key:#010x}")
         if window.pd is not qp.pd:
             raise BindError("window and queue pair are in different protection domains")
