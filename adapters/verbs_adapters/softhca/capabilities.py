@@ -131,7 +131,7 @@ FEATURES: dict[str, Capability] = {
         transports=INFINIBAND,
     ),
     "RNR_RETRY": Capability(
-        (KERNEL, USER),
+        EVERY_API,
         params={"modify_qp": ("rnr_retry", "min_rnr_timer")},
         transports=INFINIBAND,
     ),
