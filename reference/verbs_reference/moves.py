@@ -38,6 +38,8 @@ class Pending:
     """By place of a move: those that may bring about what it needs."""
     silent: dict[tuple[bool, int], int] = field(default_factory=dict)
     """As ``conflicts``, as far as it matters to silence."""
+    optional: int | None = None
+    """Those that need never happen; computed when asked for."""
     sources: list[int] = field(default_factory=list)
     """By place of a move: those that bring its element to its queue."""
     takers: dict[tuple[int, int, Any], int] = field(default_factory=dict)

@@ -310,8 +310,8 @@ class Search:
             return made
         pending = self.analysis.pending(self.store) if forced else self._pending(branch)
         must = [m for m in pending.prints if not self.model.families[m[0][0]].optional]
-        age = max(branch.debts.values(), default=0) + 1
-        debts = {m: branch.debts.get(m, age) for m in must}
+        age = max(map(abs, branch.debts.values()), default=0) + 1
+        debts = {m: branch.debts.get(m, age) or -age for m in must}
         made = []
         silence = Silence(self, pending, debts, forks=all_of_it)
         silence.explore(lambda path, left: made.append(self._as_found(branch, [*forced, *path], left)))

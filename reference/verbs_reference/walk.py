@@ -8,7 +8,8 @@ out (Valmari's theory of stubborn sets; ``pending`` gives the footprints).
 What silence says is kept as a *debt*: the moves that were pending when the device said that it had
 nothing left to do had all happened by then, in any order, but none of them needs to be taken before
 something depends on it.  A call, and a move that came up later, wait for the debts that conflict with
-them, unless these cannot run either.
+them, unless these cannot run either.  A move that could have happened by then only after a step that need
+never happen is owed to nothing, and waits for no debt: nobody knows when that step was taken.
 
 When a call is answered by an entry of a queue that is empty, moves that would put another entry there
 come later."""
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from verbs_reference.search import Search
 
 Debts = Mapping[Move, int]
-"""Moves that had happened when the device was silent, with the number of the silence."""
+"""Moves that had happened when the device was silent, with the number of the silence; 0 if they may have happened in
+one, and below 0 if they may have happened in one before that by which they had."""
 NO_DEBTS: Debts = MappingProxyType({})
 
 
@@ -162,7 +164,7 @@ class Walk:
 
     def _younger(self, debts: Debts, age: int) -> int:
         """The moves that are no debts of this age or older."""
-        return ~self.pending.bits(m for m, a in debts.items() if a <= age)
+        return ~self.pending.bits(m for m, a in debts.items() if abs(a) <= age)
 
     def _steps(self, process: Process) -> list[Step]:
         """The ways in which a process may take its next step now; several sets are made in one state."""
@@ -242,7 +244,7 @@ class Walk:
 
     def _owed_to_call(self, debts: Debts) -> list[Move]:
         meeting = self._first()
-        return [m for m in debts if meeting & self.pending.bits((m,)) and self._remains(m)]
+        return [m for m, age in debts.items() if age and meeting & self.pending.bits((m,)) and self._remains(m)]
 
     def _older_debts(self, place: int, debts: Debts) -> list[Move]:
         """The debts that a move must wait for; steps that need never happen are not held up."""
@@ -250,14 +252,18 @@ class Walk:
         if self.search.model.families[move[0][0]].optional:
             return []
         age = debts.get(move, len(debts) + 1)
+        if age <= 0:
+            return []
         conflicts = self._in_conflict(place)
-        return [m for m, a in debts.items() if a < age and conflicts & self.pending.bits((m,)) and self._remains(m)]
+        return [
+            m for m, a in debts.items() if 0 < abs(a) < age and conflicts & self.pending.bits((m,)) and self._remains(m)
+        ]
 
     def _released(self, debts: Debts, held: list[Move]) -> Debts | None:
         """The debts without those that cannot be paid; None if some of those that hold something up can."""
         if not held:
             return debts
-        out = self._younger(debts, max(debts[m] for m in held))
+        out = self._younger(debts, max(abs(debts[m]) for m in held))
         if self._reaches(self.pending.bits(held), _Reach(out)):
             return None
         return {m: age for m, age in debts.items() if m not in held}
@@ -267,12 +273,24 @@ class Walk:
 
         A call comes after the silence, and a step that need never happen may come after it as well; neither brings
         back what could not happen without it."""
-        known = {age: _Reach(self._younger(debts, age)) for age in set(debts.values())}
-        return {
-            m: age
-            for m, age in debts.items()
-            if self._remains(m) and self._reaches(self.pending.bits((m,)), known[age])
-        }
+        known = {age: _Reach(self._younger(debts, age)) for age in {abs(a) for a in debts.values()}}
+        perhaps = _Reach(~self.pending.bits(debts) & ~self._optional()) if self._optional() else None
+        left: dict[Move, int] = {}
+        for move, age in debts.items():
+            if self._remains(move):
+                first = self.pending.bits((move,))
+                if age and self._reaches(first, known[abs(age)]):
+                    left[move] = age
+                elif perhaps is not None and self._reaches(first, perhaps):
+                    left[move] = 0
+        return left
+
+    def _optional(self) -> int:
+        """The moves that need never happen."""
+        if self.pending.optional is None:
+            families = self.search.model.families
+            self.pending.optional = self.pending.bits(m for m in self.moves if families[m[0][0]].optional)
+        return self.pending.optional
 
     def _reaches(self, first: int, known: _Reach) -> bool:
         """Whether a stubborn set around a move, or some, holds a step that may run now, without the moves that are out:

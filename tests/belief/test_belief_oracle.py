@@ -17,7 +17,7 @@ LOGS = 10
 """So many programs a chunk, and honest logs a program; as many altered ones: 1,000 of each."""
 STATES = 2_500
 """An oracle that needs more states is given up; another program is taken instead."""
-OPTIONAL = {"cq/purge-stale", "sq/held", "sq/bind-held"}
+OPTIONAL = {"cq/purge-stale", "sq/held", "sq/source-gone"}
 """Steps that need never happen: the search does not take them unless something depends on them."""
 
 
@@ -54,6 +54,7 @@ def judge(log: list[Action], exact: Exact) -> tuple[Belief, int | None]:
             return belief, i
     if log[-1].call != "poll_cq" or log[-1].outputs[0]:
         return belief, None  # before silence the search has not taken what nothing depends on yet
+    assert exact.settle()  # as the search does, where something need not but may happen yet
     assert set(belief.certain()) == exact.certain()
     seen, exactly = belief.possible() - OPTIONAL, exact.possible() - OPTIONAL
     assert seen <= exactly

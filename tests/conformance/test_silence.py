@@ -1,4 +1,4 @@
-"""What a silence says is owed: not what a call makes possible afterwards, nor what can come only behind an entry that was polled."""
+"""What a silence says is owed, and what it says nothing of."""
 
 from __future__ import annotations
 
@@ -44,16 +44,44 @@ STEPS = (
 
 NOTIFIED = (
     "post_recv(qp=qp1, wr_id=2, sg_list=[])",
+    "post_send(qp=qp0, opcode=SEND, wr_id=7, sg_list=[], signaled=true)",
+    "settle()",
+    "poll_cq(cq=cq0)",
     "request0 = register_memory(pd=pd0, addr=buf0.addr, length=8192, access={LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ})",
     "mr0 = get_registration(request=request0)",
-    "post_send(opcode=SEND, qp=qp0, wr_id=3, sg_list=[], signaled=true)",
-    "post_send(opcode=RDMA_READ, qp=qp0, wr_id=4, sg_list=[sge(addr=mr0.iova, length=64, lkey=0)],"
-    " remote_addr=mr0.iova, rkey=mr0.rkey, signaled=true)",
+    "post_send(opcode=SEND, qp=qp0, wr_id=23, sg_list=[sge(addr=mr0.iova + 16, length=48, lkey=mr0.lkey)],"
+    " signaled=true, solicited=true)",
+    "post_send(opcode=RDMA_READ, qp=qp0, wr_id=24, sg_list=[sge(addr=mr0.iova + 2000, length=64, lkey=0)],"
+    " remote_addr=mr0.iova + 5, rkey=mr0.rkey, signaled=true, fence=false)",
     "notify_cq(cq=cq0, type=SOLICITED)",
+    "post_send(opcode=SEND, qp=qp1, wr_id=27, sg_list=[sge(addr=mr0.iova + 16, length=48, lkey=mr0.lkey)],"
+    " signaled=true, fence=false)",
+    "post_recv(qp=qp1, wr_id=30, sg_list=[sge(addr=mr0.iova + mr0.length - 100, length=100, lkey=mr0.lkey)])",
     "settle()",
     "drain(cq=cq0)",
 )
 """The failed read behind the send is what the request waits for, and comes later than the send's completion."""
+
+
+GONE = """
+programs:
+  - program: optional-before-a-silence
+    kind: regression
+    says: "A receive may be flushed since the peer is gone, before the silence or after it."
+    api: [networkdirect]
+    fixture: narrow-window-nd
+    steps: |
+"""
+FLUSHED = (
+    "disconnect_qp(qp=qp1)",
+    "qp2 = create_qp(pd=pd0, send_cq=cq0, recv_cq=cq0, max_send_wr=4, max_recv_wr=4)",
+    "flush_qp(qp=qp2)",
+    "post_send(opcode=RDMA_READ, qp=qp2, wr_id=23, sg_list=[sge(addr=mr0.iova + 2000, length=64, lkey=mr0.lkey)],"
+    " remote_addr=mr0.iova + 100, rkey=mw0.held, signaled=true, fence=false)",
+    "settle()",
+    "drain(cq=cq0)",
+)
+"""What is flushed of the first queue pair stands before or behind what is flushed of the third."""
 
 
 @pytest.mark.parametrize("pace", ["eager", "lazy", "random"])
@@ -64,6 +92,11 @@ def test_a_send_that_had_no_receive_may_wait_on(pace: str) -> None:
 @pytest.mark.parametrize("pace", ["eager", "lazy", "random"])
 def test_what_a_request_waited_for_comes_behind_what_is_polled(pace: str) -> None:
     assert judged(WAITED, NOTIFIED, {"api": "winverbs", "pace": pace}) == (Verdict.PASS, "")
+
+
+@pytest.mark.parametrize("pace", ["eager", "lazy", "random"])
+def test_what_need_not_happen_may_have_happened_before_the_silence(pace: str) -> None:
+    assert judged(GONE, FLUSHED, {"api": "networkdirect", "pace": pace}) == (Verdict.PASS, "")
 
 
 def judged(head: str, steps: Iterable[str], options: dict[str, str]) -> tuple[Verdict, str]:
