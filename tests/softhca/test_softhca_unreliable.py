@@ -64,6 +64,17 @@ def test_what_cannot_be_taken_is_dropped(seed: int, rq_slot: str) -> None:
     assert [rig.recv(rig.b, wr_id) for wr_id in range(17)] == ["0"] * 16 + ["ENOMEM"]
 
 
+@pytest.mark.parametrize(("wire", "taken"), [("duplicated-request", 1), ("late-request", 0), ("lost-request", 0)])
+@pytest.mark.parametrize("kind", ["UC", "UD"])
+def test_a_fabric_delivers_once_and_in_order(kind: str, wire: str, taken: int) -> None:
+    rig = Pair(kind, wire=wire)
+    for wr_id in (8, 9):
+        rig.recv(rig.b, wr_id, rig.sge(PAGE, GRH + 8))
+    sent = rig.datagram() if kind == "UD" else rig.send(rig.a, 1, rig.sge(0, 8))
+    assert (sent, rig.sent()) == ("0", GOOD)
+    assert rig.got() == [(8, "SUCCESS")] * taken
+
+
 def test_a_short_receive_may_fail_by_itself() -> None:
     rig = Pair("UC", short_receive="use")
     rig.recv(rig.b, 8, rig.sge(PAGE, 4))

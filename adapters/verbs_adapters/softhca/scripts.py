@@ -5,7 +5,8 @@ Theory of operation
 A script names a kind of packet and what happens to each of that kind when it is sent for the first time.  A reliable
 connection comes to the same end as on a healthy wire, whatever the script, unless the responder goes to ERR before it
 has given again what was lost: then the requester ends in RETRY_EXC_ERR.  So it is with a refusal that is lost, and
-with the data of a READ before a request that is refused.
+with the data of a READ before a request that is refused.  Packets of unreliable queue pairs are lost or come as they
+should (:mod:`~verbs_adapters.softhca.weather`).
 """
 
 from __future__ import annotations

@@ -9,6 +9,10 @@ than three of a connection in a row.
 
 A packet that is late comes when its delay is over; others may overtake it.  The requester cannot know whether a packet
 is lost or late, so its timeout runs for all that is spoiled.
+
+Unreliable queue pairs have nothing against a packet that comes twice, or behind one that was sent later: a message
+of one packet is taken whenever it comes (``rxe_resp.c``, check_psn).  A fabric delivers the packets of a queue pair
+once and in order, so that theirs are lost or come as they should; what would be late is lost.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from functools import partial
 
 from verbs_adapters.softhca.clock import Clock
 from verbs_adapters.softhca.completer import SUCCESS
-from verbs_adapters.softhca.qp import QueuePair
+from verbs_adapters.softhca.qp import UNRELIABLE, QueuePair
 from verbs_adapters.softhca.queue import ANSWERED
 from verbs_adapters.softhca.retry import Retry
 from verbs_adapters.softhca.scripts import Script
@@ -30,6 +34,8 @@ MOST_IN_A_ROW = 3
 
 ROUGH = (("lost", 0.06), ("twice", 0.06), ("late", 0.06))
 """Under rough conditions, how likely each fate is."""
+UNRELIABLY = {"twice": "", "late": "lost"}
+"""What another fate comes to for a packet that nobody acknowledges."""
 
 
 class Weather:
@@ -51,7 +57,10 @@ class Weather:
             kinds.append("atomic")
         elif not (packet.first or packet.last):
             kinds.append("middle")
-        self._send(sender, self._fate(sender, kinds, packet.psn), partial(_put_request, sender, packet))
+        fate = self._fate(sender, kinds, packet.psn)
+        if sender.type in UNRELIABLE:
+            fate = UNRELIABLY.get(fate, fate)
+        self._send(sender, fate, partial(_put_request, sender, packet))
 
     def response(self, requester: QueuePair, packet: Response) -> None:
         """A response sets out."""
