@@ -129,7 +129,7 @@ class Walk:
     def stubborn(self, first: int, debts: Debts) -> tuple[list[Step], Debts]:
         """The steps of a stubborn set that may run now, and the debts that are left if debts held a move
         up in vain."""
-        out = 0 if debts and self._is_filled() else self._barred
+        out = self._out(debts)
         steps: list[Step] = []
         todo = first & ~out
         objects = self.store.objects
@@ -326,6 +326,13 @@ class Walk:
         return False
 
     # -- what can answer a poll ------------------------------------------------------------------
+
+    def _out(self, debts: Debts) -> int:
+        """The moves that need no look: those that can only put a wrong entry there, but for what is owed: it may be
+        found that this cannot happen any more, or that it happened behind the entry."""
+        if not debts:
+            return self._barred
+        return 0 if self._is_filled() else self._barred & ~self.pending.bits(debts)
 
     def _is_filled(self) -> bool:
         """Whether the entry is there: what comes behind it may be owed, and is wrong no more."""

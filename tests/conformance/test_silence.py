@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from verbs_adapters.softhca import SoftHca
+from verbs_adapters.softhca import SoftHca, options
 from verbs_conformance import program as programs
 from verbs_conformance.judge import Judge
 from verbs_conformance.target import engine, load, offered
@@ -84,6 +84,27 @@ FLUSHED = (
 """What is flushed of the first queue pair stands before or behind what is flushed of the third."""
 
 
+REFUSED = """
+programs:
+  - program: either-way-of-a-refusal
+    kind: regression
+    says: "Whether a refused write used the receive in the silence decides what is polled first."
+    api: [linux-user]
+    fixture: unreliable-immediate-user
+    steps: |
+"""
+UNUSED = (
+    "post_send(opcode=RDMA_WRITE_WITH_IMM, qp=qp0, wr_id=3, sg_list=[sge(addr=mr1.iova + 1000, length=64, lkey=mr1.lkey)],"
+    " remote_addr=mr1.iova + 5, rkey=mr1.rkey, imm_data=16909060, signaled=true, fence=false)",
+    "settle()",
+    "post_send(opcode=SEND, qp=qp1, wr_id=6, sg_list=[sge(addr=mr1.iova + 16, length=48, lkey=mr1.lkey)], signaled=true)",
+    "settle()",
+    "drain(cq=cq0)",
+    "drain(cq=cq1)",
+)
+"""The region gives no remote right.  If the receive was used it completes first, and if not the send of that side does."""
+
+
 @pytest.mark.parametrize("pace", ["eager", "lazy", "random"])
 def test_a_send_that_had_no_receive_may_wait_on(pace: str) -> None:
     assert judged(WAITS, STEPS, {"api": "linux-kernel", "no_receive": "wait", "pace": pace}) == (Verdict.PASS, "")
@@ -99,10 +120,15 @@ def test_what_need_not_happen_may_have_happened_before_the_silence(pace: str) ->
     assert judged(GONE, FLUSHED, {"api": "networkdirect", "pace": pace}) == (Verdict.PASS, "")
 
 
-def judged(head: str, steps: Iterable[str], options: dict[str, str]) -> tuple[Verdict, str]:
-    backend = SoftHca({**options, "transport": "roce"})
+@pytest.mark.parametrize("refused_imm", options.OPTIONS["refused_imm"].known)
+def test_what_is_owed_in_one_way_only_is_looked_at(refused_imm: str) -> None:
+    assert judged(REFUSED, UNUSED, {"api": "linux-user", "refused_imm": refused_imm}) == (Verdict.PASS, "")
+
+
+def judged(head: str, steps: Iterable[str], how: dict[str, str]) -> tuple[Verdict, str]:
+    backend = SoftHca({**how, "transport": "roce"})
     hello = backend.hello()
-    judge = Judge(engine(options["api"], "roce", offered(load(), hello)), backend, hello, programs.fixtures())
+    judge = Judge(engine(how["api"], "roce", offered(load(), hello)), backend, hello, programs.fixtures())
     (program,) = programs.parse(head + "".join(f"      {line}\n" for line in steps), "silence.yaml")
     done = judge.run(program, 1)
     return done.verdict, done.reason
