@@ -1,4 +1,4 @@
-"""What a silence says is owed, and what it says nothing of."""
+"""What may still come, and what a silence says of it."""
 
 from __future__ import annotations
 
@@ -105,6 +105,25 @@ UNUSED = (
 """The region gives no remote right.  If the receive was used it completes first, else the send of that side."""
 
 
+UNSURE = """
+programs:
+  - program: sink-in-doubt
+    kind: regression
+    says: "Which memory a read of a region in doubt will change is a choice that nobody has made."
+    api: [linux-user]
+    fixture: registered-user
+    steps: |
+"""
+READING = (
+    "post_send(qp=qp0, opcode=RDMA_READ, wr_id=2, sg_list=[sge(addr=mr0.iova, length=64, lkey=mr0.lkey)],"
+    " remote_addr=mr0.iova + 100, rkey=mr0.rkey, signaled=true)",
+    "rereg_mr(mr=mr0, flags={CHANGE_ACCESS}, access={REMOTE_WRITE})",
+    "read_buffer(buf=buf1, offset=0, length=buf1.length)",
+    "settle()",
+    "drain(cq=cq0)",
+)
+
+
 @pytest.mark.parametrize("pace", ["eager", "lazy", "random"])
 def test_a_send_that_had_no_receive_may_wait_on(pace: str) -> None:
     assert judged(WAITS, STEPS, {"api": "linux-kernel", "no_receive": "wait", "pace": pace}) == (Verdict.PASS, "")
@@ -125,10 +144,16 @@ def test_what_is_owed_in_one_way_only_is_looked_at(refused_imm: str) -> None:
     assert judged(REFUSED, UNUSED, {"api": "linux-user", "refused_imm": refused_imm}) == (Verdict.PASS, "")
 
 
-def judged(head: str, steps: Iterable[str], how: dict[str, str]) -> tuple[Verdict, str]:
+@pytest.mark.parametrize("pace", ["eager", "lazy", "random"])
+def test_where_a_choice_decides_which_memory_is_touched_all_may_be(pace: str) -> None:
+    how = {"api": "linux-user", "pace": pace}
+    assert judged(UNSURE, READING, how, "rereg-mr") == (Verdict.PASS, "")
+
+
+def judged(head: str, steps: Iterable[str], how: dict[str, str], *asked: str) -> tuple[Verdict, str]:
     backend = SoftHca({**how, "transport": "roce"})
     hello = backend.hello()
-    judge = Judge(engine(how["api"], "roce", offered(load(), hello)), backend, hello, programs.fixtures())
+    judge = Judge(engine(how["api"], "roce", offered(load(), hello, asked)), backend, hello, programs.fixtures())
     (program,) = programs.parse(head + "".join(f"      {line}\n" for line in steps), "silence.yaml")
     done = judge.run(program, 1)
     return done.verdict, done.reason
