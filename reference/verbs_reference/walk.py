@@ -283,7 +283,7 @@ class Walk:
                     left[move] = age
                 elif perhaps is not None and self._reaches(first, perhaps):
                     left[move] = 0
-        return left
+        return left if any(left.values()) else NO_DEBTS  # where nothing is owed nothing needs to wait
 
     def _optional(self) -> int:
         """The moves that need never happen."""
