@@ -100,8 +100,8 @@ def judged(way: dict[str, str], number: int, count: int) -> Came:
 
 
 def told(done: Judgement) -> str:
-    """A failure in a few lines."""
-    lines = [f"{done.program.name} on {done.program.fixture}, seed {done.seed}", *done.lines[-6:]]
+    """A failure, with the whole program: in threads it may never show again."""
+    lines = [f"{done.program.name} on {done.program.fixture}, seed {done.seed}", *done.lines]
     return "\n    ".join(
         [*lines, *(f"allowed: {line}" for line in done.allowed), f"suspects: {', '.join(done.suspects)}"]
     )
