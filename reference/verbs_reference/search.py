@@ -14,7 +14,7 @@ from verbs_reference.explanations import Capped, Found, Trial, note
 from verbs_reference.footprint import ANY, CELLS, Footprint
 from verbs_reference.history import Event
 from verbs_reference.model import CallCase, CallCode, Model
-from verbs_reference.moves import NOTHING, Pending, Process
+from verbs_reference.moves import NOTHING, Move, Pending, Process
 from verbs_reference.pending import Analysis
 from verbs_reference.redundant import without_redundant
 from verbs_reference.silence import Silence
@@ -303,6 +303,7 @@ class Search:
             return [self._as_found(branch, [], NO_DEBTS)]
         mark = len(self.store.journal)
         self._left = self.limit
+        paid = self._paid(branch.debts)
         forced, ends = self._forced()
         if ends and (not all_of_it or not any(self.store.active.values())):
             made = [self._as_found(branch, forced, NO_DEBTS)]
@@ -311,12 +312,29 @@ class Search:
         pending = self.analysis.pending(self.store) if forced else self._pending(branch)
         must = [m for m in pending.prints if not self.model.families[m[0][0]].optional]
         age = max(map(abs, branch.debts.values()), default=0) + 1
-        debts = {m: branch.debts.get(m, age) or -age for m in must}
+        known = {m: old if m in paid or old < 0 else -age for m, old in branch.debts.items()}
+        debts = {m: known.get(m, age) for m in must}
         made = []
         silence = Silence(self, pending, debts, forks=all_of_it)
         silence.explore(lambda path, left: made.append(self._as_found(branch, [*forced, *path], left)))
         self.store.undo(mark)
         return made
+
+    def _paid(self, debts: Debts) -> set[Move]:
+        """The debts that are paid by taking steps that are owed, as long as there are any.  What is none of them may
+        have been impossible by that silence, and be possible by the next."""
+        owed = {m for m, age in debts.items() if age > 0}
+        paid: set[Move] = set()
+        mark = len(self.store.journal)
+        while owed:
+            ready = (s for process in dict.fromkeys(m[0] for m in owed) for s in self.steps(process)[:1])
+            step = next((s for s in ready if (s.process, s.head) in owed), None)
+            if step is None or not self.take(step):
+                break
+            owed.discard((step.process, step.head))
+            paid.add((step.process, step.head))
+        self.store.undo(mark)
+        return paid
 
     def _forced(self) -> tuple[list[Step], bool]:
         """Take steps as long as one only can come next, and must; those taken, and whether none has to come then."""

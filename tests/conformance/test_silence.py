@@ -105,6 +105,33 @@ UNUSED = (
 """The region gives no remote right.  If the receive was used it completes first, else the send of that side."""
 
 
+BROKEN = """
+programs:
+  - program: possible-by-the-second-silence
+    kind: regression
+    says: "What only a failure makes possible is not owed to the silence before that."
+    api: [linux-kernel-2008]
+    fixture: pair
+    steps: |
+"""
+BY_THE_PEER = (
+    "mr0 = alloc_fast_reg_mr(pd=pd0, max_page_list_len=4)",
+    "post_recv(qp=qp0, wr_id=6, sg_list=[sge(addr=buf0.addr + 3000, length=200, lkey=pd0.local_dma_lkey)])",
+    "post_recv(qp=qp1, wr_id=8, sg_list=[])",
+    "dereg_mr(mr=mr0)",
+    "post_send(qp=qp0, opcode=SEND, wr_id=10, sg_list=[], signaled=true)",
+    "post_send(qp=qp0, opcode=SEND, wr_id=31, sg_list=[sge(addr=buf0.addr + 16, length=48, lkey=pd0.local_dma_lkey)],"
+    " signaled=true, fence=false)",
+    "settle()",
+    "drain(cq=cq0)",
+    "post_send(opcode=SEND_WITH_INV, qp=qp1, wr_id=39, sg_list=[sge(addr=buf0.addr + 16, length=48,"
+    " lkey=pd0.local_dma_lkey)], invalidate_rkey=tag(mr0.first, 1), signaled=true, fence=false)",
+    "settle()",
+    "drain(cq=cq0)",
+)
+"""The refused message fails its receive, and behind that flushes the send that had no receive in the first silence."""
+
+
 UNSURE = """
 programs:
   - program: sink-in-doubt
@@ -148,6 +175,11 @@ def test_what_is_owed_in_one_way_only_is_looked_at(refused_imm: str) -> None:
 def test_where_a_choice_decides_which_memory_is_touched_all_may_be(pace: str) -> None:
     how = {"api": "linux-user", "pace": pace}
     assert judged(UNSURE, READING, how, "rereg-mr") == (Verdict.PASS, "")
+
+
+@pytest.mark.parametrize("pace", ["eager", "lazy", "random"])
+def test_what_is_possible_by_the_second_silence_may_come_behind_what_is_new(pace: str) -> None:
+    assert judged(BROKEN, BY_THE_PEER, {"api": "linux-kernel-2008", "pace": pace}) == (Verdict.PASS, "")
 
 
 def judged(head: str, steps: Iterable[str], how: dict[str, str], *asked: str) -> tuple[Verdict, str]:
