@@ -312,7 +312,7 @@ class Search:
         pending = self.analysis.pending(self.store) if forced else self._pending(branch)
         must = [m for m in pending.prints if not self.model.families[m[0][0]].optional]
         age = max(map(abs, branch.debts.values()), default=0) + 1
-        known = {m: old if m in paid or old < 0 else -age for m, old in branch.debts.items()}
+        known = {m: old if m in paid else -age for m, old in branch.debts.items()}
         debts = {m: known.get(m, age) for m in must}
         made = []
         silence = Silence(self, pending, debts, forks=all_of_it)
@@ -323,7 +323,7 @@ class Search:
     def _paid(self, debts: Debts) -> set[Move]:
         """The debts that are paid by taking steps that are owed, as long as there are any.  What is none of them may
         have been impossible by that silence, and be possible by the next."""
-        owed = {m for m, age in debts.items() if age > 0}
+        owed = {m for m, age in debts.items() if age}
         paid: set[Move] = set()
         mark = len(self.store.journal)
         while owed:

@@ -123,6 +123,7 @@ BY_THE_PEER = (
     "post_send(qp=qp0, opcode=SEND, wr_id=31, sg_list=[sge(addr=buf0.addr + 16, length=48, lkey=pd0.local_dma_lkey)],"
     " signaled=true, fence=false)",
     "settle()",
+    "settle()",
     "drain(cq=cq0)",
     "post_send(opcode=SEND_WITH_INV, qp=qp1, wr_id=39, sg_list=[sge(addr=buf0.addr + 16, length=48,"
     " lkey=pd0.local_dma_lkey)], invalidate_rkey=tag(mr0.first, 1), signaled=true, fence=false)",
