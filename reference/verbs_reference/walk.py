@@ -272,7 +272,7 @@ class Walk:
         """The debts that can be paid as it is.
 
         A call comes after the silence, and a step that need never happen may come after it as well; neither brings
-        back what could not happen without it."""
+        back what could not happen without it.  What such a step could have brought about is kept as what may have."""
         known = {age: _Reach(self._younger(debts, age)) for age in {abs(a) for a in debts.values()}}
         perhaps = _Reach(~self.pending.bits(debts) & ~self._optional()) if self._optional() else None
         left: dict[Move, int] = {}
