@@ -132,7 +132,7 @@ def stateful(judge: Judge, seconds: float) -> dict[str, float]:
     for _ in Stateful(judge, 7, 2.0).run():
         pass
     job = Stateful(judge, 1, 1e9)
-    machine = machine_class(job.shapes, lambda _fixture, _depth: Nothing(), lambda _driver: None, len(job.fixtures))
+    machine = machine_class(job.shapes, lambda _fixture, _depth: Nothing(), lambda _driver: None)
     whole, spent = job.machine(), {"whole": 0.0, "bare": 0.0}
     calls, drawn, steps, unobserved, belief, chunk = 0, 0, 0, 0, 1, 0
     while min(spent.values()) < seconds:

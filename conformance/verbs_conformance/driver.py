@@ -24,14 +24,14 @@ from verbs_conformance.sweep import ends, harvest
 from verbs_reference.belief import Inconclusive
 from verbs_reference.model import CallCode
 
-TANGLED = 12
+TANGLED = 6
 """A step that would tell more orders of what is in flight apart than about this waits for the device to be silent: that
 many explanations cost too much."""
 MOST_MADE = 2
 """So many objects of a kind are made beside those of the fixture; more would leave each unused."""
-CROWDED = 24
+CROWDED = 12
 """As ``TANGLED``, for any step."""
-STATES = 300
+STATES = 150
 """So many states of the device are considered for one call of a drawn program; a program that needs more is given up.
 Few calls in a thousand do, and they would take most of the time: another program in their place shows more."""
 DEPTHS = (2, 3, 3, 4, 6)
@@ -52,10 +52,8 @@ ENDED = 4
 """Of sixteen calls that would destroy something so many are considered: little can be done with what is gone."""
 SETTLED = 8
 """Of sixteen times that enough work is in flight so many wait for silence; else a call is made that gives no more."""
-PLANNED = 8
+PLANNED = 12
 """Of sixteen steps so many follow a plan."""
-PLANS = 6
-"""Of so many plans the one is followed that was followed least."""
 TAKEN_APART = 8
 """Of sixteen programs so many destroy at the end what they have made."""
 WAITING = 3
@@ -93,6 +91,7 @@ class Driver:
         spent: Callable[[int], bool],
         novelty: Novelty,
         plans: Sequence[Plan] = (),
+        first: Plan | None = None,
     ) -> None:
         self.judge = judge
         self.shapes = known
@@ -112,9 +111,11 @@ class Driver:
         """Whether the budget is used up, with so many calls of this program."""
         self.novelty = novelty
         self.plans = plans
-        self.plan: Plan | None = None
-        self.left: tuple[Step, ...] = ()
+        self.plan: Plan | None = first
+        self.left: tuple[Step, ...] = () if first is None else first.steps
         """The plan that is followed, and what is left of it."""
+        self.straight = first is not None
+        """Whether the first plan is followed, with nothing between its steps."""
         self.numbers = {
             s.call: frozenset(m.name for m in s.menus if m.entries[0] == "fresh")
             for s in known
@@ -139,6 +140,18 @@ class Driver:
         self.is_seen = False
         """Whether all that can be seen was seen, and nothing was done since."""
 
+    @classmethod
+    def beginning(
+        cls, fixtures: Sequence[Program], plans: Sequence[Plan], novelty: Novelty, draws: Sequence[int]
+    ) -> tuple[Program, Plan | None]:
+        """The fixture that a program stands on, and the plan that it follows first."""
+        homes = {fixture.name: fixture for fixture in fixtures}
+        known = [plan for plan in plans if plan.home in homes]
+        if not known:
+            return one_of(fixtures, draws), None
+        plan = one_of(novelty.least(known), draws)
+        return homes[plan.home], plan
+
     def _favoured(self) -> list[Shape]:
         """The shapes of the calls that this program makes most: about half of all, so that it gets far with them."""
         calls = sorted({s.call for s in self.shapes})
@@ -152,6 +165,8 @@ class Driver:
     def start(self) -> None:
         """Reset the backend and run the fixture."""
         self.novelty.begin()
+        if self.plan is not None:
+            self.novelty.note((), (self.plan.target,))
         trouble = self.judge.backend.reset(self.seed)
         if trouble is not None:
             self.made.reason, self.made.trouble = trouble.message, trouble
@@ -243,8 +258,7 @@ class Driver:
         steps = harvest(engine, self.shapes, self.live()) if not self.made.given_up else ()
         last = {(step.call, next(iter(step.args.values()), "")): step for step in steps}
         for step in last.values():  # of several ways to look at an object the last, which shows the most
-            looks = step.call in engine.model.calls
-            if not looks or (belief.tangle(step.call) <= TANGLED and not self.session.breaks_duty(step)):
+            if belief.tangle(step.call) <= TANGLED and not self.session.breaks_duty(step):
                 self.run(step)
         for shape in (*self.fetching, *self.fetching):
             made = build(shape, self.live(), self.fresh, self.made_of, lambda _menu, offered: offered[-1])
@@ -258,7 +272,8 @@ class Driver:
         self.go_on()
         if self.made.given_up:
             return None
-        if draws[-1] < PLANNED:
+        self.straight = self.straight and bool(self.left)
+        if self.straight or draws[-1] < PLANNED:
             planned = self._planned(draws)
             if planned is not None:
                 return planned
@@ -278,12 +293,12 @@ class Driver:
         if not self.left:
             live = self.live().items()
             fit = [plan for plan in self.plans if plan.needs <= live]
-            if not fit:
+            own = [plan for plan in fit if plan.home == self.fixture.name] or fit
+            if not own:
                 return None
-            some = [one_of(fit, draws[3 * i :]) for i in range(PLANS)]
-            chosen = some[self.novelty.ranked((), [(plan.target,) for plan in some])[0]]
-            self.novelty.note((), (chosen.target,))
-            self.plan, self.left = chosen, chosen.steps
+            self.plan = one_of(self.novelty.least(own), draws)
+            self.novelty.note((), (self.plan.target,))
+            self.left = self.plan.steps
         assert self.plan is not None
         step = renumbered(self.left[0], self.numbers.get(self.left[0].call, frozenset()), self.fresh)
         if not self.plan.wants(step) <= self.live().keys() or not self.session.sensible(step):

@@ -20,6 +20,7 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from verbs_adapters.contract import AdapterError
+from verbs_conformance.chance import Chance
 from verbs_conformance.driver import DEPTHS, Disagreement, Driver, TimeUp
 from verbs_conformance.judge import Judge, Judgement
 from verbs_conformance.novelty import Novelty
@@ -31,6 +32,8 @@ from verbs_reports.verdicts import Verdict
 STEPS = 40
 CHUNK = 10
 """Programs of one round; of longer ones hypothesis makes most by repeating parts of others."""
+BEGINNINGS = 0x10000
+"""So many numbers decide how a program begins."""
 WORDS = st.tuples(*(st.integers(0, 0xFFFF) for _ in range(5)))
 """What is drawn for a step: twenty numbers of 0 to 15, four at a time."""
 
@@ -72,7 +75,7 @@ class Stateful:
 
     def machine(self) -> type[RuleBasedStateMachine]:
         """What draws programs of this backend and these fixtures; what they came to is in ``done``."""
-        return machine_class(self.shapes, self._driver, self._finished, len(self.fixtures))
+        return machine_class(self.shapes, self._driver, self._finished)
 
     def run(self) -> Iterator[Judgement]:
         """The judgements of all programs; ends at the first failure behind which it does not go on."""
@@ -117,10 +120,11 @@ class Stateful:
             return broken
         return None
 
-    def _driver(self, fixture: int, depth: int) -> Driver:
-        number = self.seed * 100_003 + fixture
-        start = self.fixtures[fixture]
-        return self.driver(self.judge, self.shapes, start, number, depth, self._spent, self.novelty, self.plans)
+    def _driver(self, beginning: int, depth: int) -> Driver:
+        number = self.seed * 100_003 + beginning
+        self.novelty.begin()
+        start, first = self.driver.beginning(self.fixtures, self.plans, self.novelty, Chance(number).stir(()))
+        return self.driver(self.judge, self.shapes, start, number, depth, self._spent, self.novelty, self.plans, first)
 
     def _spent(self, calls: int = 0) -> bool:
         return time.monotonic() > self.until or self.calls + calls >= self.most
@@ -140,16 +144,15 @@ def machine_class(
     known: Sequence[Shape],
     make: Callable[[int, int], Any],
     finished: Callable[[Any], None],
-    fixtures: int,
 ) -> type[RuleBasedStateMachine]:
     """A state machine with one rule a shape, which draws arguments and hands them to a driver."""
 
     class Machine(RuleBasedStateMachine):
         driver: Any = None
 
-        @initialize(fixture=st.integers(0, fixtures - 1), depth=st.sampled_from(DEPTHS))
-        def start(self, fixture: int, depth: int) -> None:
-            self.driver = make(fixture, depth)
+        @initialize(beginning=st.integers(0, BEGINNINGS - 1), depth=st.sampled_from(DEPTHS))
+        def start(self, beginning: int, depth: int) -> None:
+            self.driver = make(beginning, depth)
             self.driver.start()
 
         def teardown(self) -> None:

@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from verbs_conformance.plans import Plan
 from verbs_conformance.session import Session
 from verbs_conformance.shapes import Shape
 from verbs_conformance.step import Step
@@ -70,6 +71,12 @@ class Novelty:
     def ranked(self, before: Outline, outlines: Sequence[Outline]) -> list[int]:
         """The places of these, what was made least often first, then what was made so behind ``before``."""
         return sorted(range(len(outlines)), key=lambda i: (self._met(outlines[i]), self._met((before, outlines[i]))))
+
+    def least(self, plans: Sequence[Plan]) -> list[Plan]:
+        """Those of some plans that were followed least often."""
+        often = [self._met((plan.target,)) for plan in plans]
+        least = min(often)
+        return [plan for plan, times in zip(plans, often, strict=True) if times == least]
 
     def note(self, before: Outline, outline: Outline) -> None:
         """Count a step that is made."""

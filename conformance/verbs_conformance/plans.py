@@ -2,7 +2,9 @@
 
 A directed program was searched on the model: its steps make a rule fire.  Without the look at everything that it ends
 with, they are a plan that a drawn program may follow wherever the objects that they name are there: in another state
-than that of its own fixture, with other calls between its steps, and with the steps of other plans before them.
+than that of its own fixture, with other calls between its steps, and with the steps of other plans before them.  A
+regression program is a plan as it stands, since what it looks at is what it was written for.  A drawn program begins
+on the fixture of a plan that was followed least, and follows that plan first.
 """
 
 from __future__ import annotations
@@ -20,9 +22,12 @@ SILENCE = "settle"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps, the rule that they are for, and the objects that must be there before, each with its kind."""
+    """Steps, what they are for, the fixture under them, and the objects that must be there before, each with its
+    kind."""
 
     target: str
+    """The rule, or the program if that was not made for one."""
+    home: str
     steps: tuple[Step, ...]
     needs: frozenset[tuple[str, str]]
     names: frozenset[str]
@@ -40,12 +45,13 @@ def plans(engine: Engine, fixtures: Mapping[str, Program]) -> list[Plan]:
     given = {name for fixture in fixtures.values() for step in fixture.steps for name in step.out.values()}
     made = []
     for program in shipped("programs"):
-        if program.target and program.fixture in known and program.under(engine.model.spec):
-            steps = _without_the_look(program.steps)
-            if steps:
+        if program.fixture in known and not program.peril and program.under(engine.model.spec):
+            steps = _without_the_look(program.steps) if program.target else program.steps
+            if any(step.call != SILENCE for step in steps):
                 own = {name for step in steps for name in step.out.values()}
                 names = frozenset().union(*(words(step) & (given | own) for step in steps))
-                made.append(Plan(program.target, steps, _needs(steps, known[program.fixture]), names))
+                needs = _needs(steps, known[program.fixture])
+                made.append(Plan(program.target or program.name, program.fixture, steps, needs, names))
     return made
 
 

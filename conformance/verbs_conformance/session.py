@@ -236,11 +236,15 @@ class Session:
         named = [self.names[w][1] for w in used if w in self.names]
         if not self.belief.evaluate(lambda store: all(store.objects[number][1] for number in named)):
             return False
-        return step.call not in self.model.calls or not self.breaks_duty(step, target)
+        return not self.breaks_duty(step, target)
 
     def breaks_duty(self, step: Step, target: str = "") -> bool:
-        """Whether the consumer would break a duty with this step, another than the target's."""
-        broken = self.belief.duty(Action(step.call, self.values(step)))
+        """Whether the consumer would break a duty with this step, another than the target's; a drain begins with a
+        poll."""
+        if step.call == "settle":
+            return False
+        made = Step(self.engine.polling[0], step.args) if step.call == "drain" else step
+        broken = self.belief.duty(Action(made.call, self.values(made)))
         return broken is not None and broken.rule != target
 
     def _depends_on_tainted(self, code: CallCode, args: tuple[Any, ...]) -> bool:

@@ -11,6 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from verbs_conformance.driver import SETTLE, Driver
+from verbs_conformance.novelty import Novelty
+from verbs_conformance.picking import one_of
+from verbs_conformance.plans import Plan
+from verbs_conformance.program import Program
 from verbs_conformance.shapes import Menu, Shape, build
 from verbs_conformance.step import Step
 
@@ -27,6 +31,13 @@ class Uniform:
 
 class Undirected(Driver):
     """A driver that makes any call with any arguments."""
+
+    @classmethod
+    def beginning(
+        cls, fixtures: Sequence[Program], _plans: Sequence[Plan], _novelty: Novelty, draws: Sequence[int]
+    ) -> tuple[Program, Plan | None]:
+        """Any fixture, and no plan."""
+        return one_of(fixtures, draws), None
 
     def any(self, draws: Sequence[int]) -> Shape:
         """The shape of any call, each as often as any other."""

@@ -220,7 +220,7 @@ def _drawn(resumes: bool, options: Mapping[str, str]) -> tuple[list[Judgement], 
     backend = Watched(options)
     stateful = Stateful(_judge(backend, resumes=resumes), 7, 0.0)
     stateful.until = float("inf")
-    drawing = machine_class(stateful.shapes, stateful._driver, stateful._finished, len(stateful.fixtures))
+    drawing = machine_class(stateful.shapes, stateful._driver, stateful._finished)
     found = stateful.draw_chunk(drawing, 1)
     return [*stateful.done, *([found] if found is not None else [])], backend.noted
 
