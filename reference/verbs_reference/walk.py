@@ -163,8 +163,9 @@ class Walk:
         return steps, debts
 
     def _younger(self, debts: Debts, age: int) -> int:
-        """The moves that are no debts of this age or older."""
-        return ~self.pending.bits(m for m, a in debts.items() if abs(a) <= age)
+        """The moves that cannot have happened by a silence of this age: those that are no debts, and debts of younger
+        ones but for what may have happened before."""
+        return ~self.pending.bits(m for m, a in debts.items() if a <= age)
 
     def _steps(self, process: Process) -> list[Step]:
         """The ways in which a process may take its next step now; several sets are made in one state."""

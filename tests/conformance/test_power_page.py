@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -44,6 +45,12 @@ def test_written_programs_catch_each_fault_that_a_text_forbids_with_a_right_rule
         assert row.is_right, row.fault
         assert row.written is not None
         assert len(row.written.suspects) <= MOST_SUSPECTS
+
+
+def test_guided_programs_need_a_fifth_of_the_calls() -> None:
+    ratios = power_page.fewer(power_page.hard(_measured()[1]))
+    assert len(ratios) >= 80
+    assert median(ratios) <= 1 / power.TIMES
 
 
 @pytest.mark.parametrize("fault", _soonest(WRITTEN))
